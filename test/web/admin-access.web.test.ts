@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { lockAudience } from "../../src/admin/locks.js";
-import { connect } from "../../src/db/sql.js";
+import { connect, type Sql } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { sqlConnectionOf } from "../../src/servers/sql-connection.js";
@@ -21,22 +21,29 @@ const oneLog = {
   resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: "hello" }, timeUnixNano: "1" }] }] }],
 };
 
-/** Does something while another server is at a claim of an audience: it holds the lock that claims take. */
-async function whileClaimed(audience: string, work: () => Promise<void>): Promise<void> {
+/** Does something with the database of the application. */
+async function withDatabase(work: (sql: Sql) => Promise<unknown>): Promise<void> {
   const sql = connect({
     connectionString: await sqlConnectionOf({ sqlConnectionString: null, dataDir: app.dataDirectory }),
-    maxConnections: 1,
+    maxConnections: 2,
     applicationName: "another-server",
     logger: createTappedLogger(),
   });
   try {
-    await sql.begin(async (tx) => {
-      await lockAudience(tx, audience);
-      await work();
-    });
+    await work(sql);
   } finally {
     await sql.end({ timeout: 5 });
   }
+}
+
+/** Does something while another server is at a claim of an audience: it holds the lock that claims take. */
+async function whileClaimed(audience: string, work: () => Promise<void>): Promise<void> {
+  await withDatabase((sql) =>
+    sql.begin(async (tx) => {
+      await lockAudience(tx, audience);
+      await work();
+    }),
+  );
 }
 
 /** Fills the form for a key and gives what the banner shows. */
@@ -83,6 +90,28 @@ it("does not show a key again that was not dismissed, neither after a reload nor
   await page.getByRole("gridcell", { name: "dashboard", exact: true }).waitFor();
   await expectNowhere(page, key);
   expect(await page.getByRole("group", { name: "New key" }).count()).toBe(0);
+});
+
+it("leaves no live key to who leaves the page before it is shown", async () => {
+  const page = await app.open("/admin/analytics-keys?new=1");
+  const keys = async (): Promise<readonly unknown[]> =>
+    (await callApi(page, "GET", "api/analytics-api-keys?include_revoked=true")).body as readonly unknown[];
+  await withDatabase((sql) =>
+    sql.begin(async (tx) => {
+      await tx`lock table analytics_api_keys in share mode`;
+      await page.getByLabel("Name", { exact: true }).fill("left");
+      await page.getByRole("button", { name: "Mint the key" }).click();
+      await until(async () => {
+        const waiting = await sql`select from pg_stat_activity where wait_event_type = 'Lock'`;
+        return waiting.length > 0;
+      });
+      const gone = page.waitForEvent("requestfailed");
+      await page.getByRole("link", { name: "Administration" }).click();
+      await gone;
+    }),
+  );
+  const revoked: unknown = expect.objectContaining({ name: "left", revoked_at: expect.any(String) as unknown });
+  await expect.poll(keys, { timeout: 10_000 }).toContainEqual(revoked);
 });
 
 it("grants an analytics key what it may read, and takes it back", async () => {

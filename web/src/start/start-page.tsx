@@ -4,6 +4,7 @@ import { CircleCheck, KeyRound, LoaderCircle } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { call } from "../api/call.js";
+import { useLeftSignal } from "../api/left-signal.js";
 import { useConfig, useMyAudiences } from "../api/routes.js";
 import type { MintedIngestionKey } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
@@ -103,6 +104,7 @@ function Mint({ onMinted }: { readonly onMinted: (minted: MintedIngestionKey) =>
   const [fresh, setFresh] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  const signal = useLeftSignal();
   if (mineError !== null) {
     return <ErrorPart error={mineError} title="It cannot be told what you may do" />;
   }
@@ -128,7 +130,7 @@ function Mint({ onMinted }: { readonly onMinted: (minted: MintedIngestionKey) =>
     setError(null);
     try {
       const body = { name: name.trim(), audience: named };
-      onMinted(await call<MintedIngestionKey>("api/ingestion-api-keys", { method: "POST", body }));
+      onMinted(await call<MintedIngestionKey>("api/ingestion-api-keys", { method: "POST", body, signal: signal() }));
     } catch (failed) {
       setError(failed);
     } finally {

@@ -2,6 +2,7 @@
 import { type ReactElement, type ReactNode, useState } from "react";
 
 import { call } from "../../api/call.js";
+import { useLeftSignal } from "../../api/left-signal.js";
 import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
 import { TextField } from "../../ui/controls.js";
@@ -88,10 +89,11 @@ function MintForm({
 }): ReactElement {
   const [name, setName] = useState("");
   const invalidate = useInvalidate();
+  const signal = useLeftSignal();
   const problems = { name: textProblem("name", name, textRules.keyName), audience: audience.problem };
   const { form, problem } = useCheckedForm(problems, async () => {
     const body = { name, ...(audience.value === "" ? {} : { audience: audience.value }) };
-    onMinted(await call<MintedKey>(`api/${kind}-api-keys`, { method: "POST", body }));
+    onMinted(await call<MintedKey>(`api/${kind}-api-keys`, { method: "POST", body, signal: signal() }));
     await invalidate(`${kind}-keys`, ...changes);
   });
   return (
