@@ -77,6 +77,24 @@ it("says the default and what holds, and adds, changes and removes overrides", a
   await page.getByText("The default holds for everything").waitFor();
 });
 
+it("asks by what holds now, when somebody else has changed how long rows are kept", async () => {
+  const page = await app.open("/admin");
+  const rule = { view: "measures", audience: "team-b" };
+  await callApi(page, "PUT", "api/retention", { ...rule, days: 7 });
+  await page.goto(`${app.url}/admin/retention?open=measures/team-b`);
+  const panel = page.getByRole("complementary", { name: /of team-b/ });
+  await panel.getByText(/of team-b go 7 days after/).waitFor();
+  await panel.getByLabel("Days").fill("30");
+  await callApi(page, "PUT", "api/retention", { ...rule, days: 500 });
+  await panel.getByRole("button", { name: "Save" }).click();
+  const dialog = page.getByRole("dialog", { name: /of team-b for 30 days only/ });
+  await dialog.getByText("Now they are kept for 500 days.").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  expect((await callApi(page, "GET", "api/retention")).body).toMatchObject([{ ...rule, days: 500 }]);
+  expect(await panel.getByLabel("Days").inputValue()).toBe("30");
+  await callApi(page, "DELETE", "api/retention?view=measures&audience=team-b");
+});
+
 it("erases what somebody confirmed, shows how it stands, and finds nothing a second time", async () => {
   await sendLogs(script, ["4711", "4711", "4712"]);
   const page = await app.open("/admin/erasure");

@@ -36,6 +36,8 @@ function columnsOf(rows: readonly RetentionOverride[]): readonly TableColumn[] {
 interface Rules {
   readonly overrides: readonly RetentionOverride[];
   readonly standard: number | null;
+  /** How many days something is kept at this moment, whoever has changed it meanwhile; null: for good, or not known. */
+  readonly readDays: (view: string, audience: string | null) => Promise<number | null>;
 }
 
 export default function RetentionPage(): ReactElement {
@@ -45,7 +47,15 @@ export default function RetentionPage(): ReactElement {
     queryFn: ({ signal }) => call<RetentionDefault>("api/retention/default", { signal }),
     refetchInterval: ({ state }) => (state.data?.seen_at === null ? 2000 : false),
   });
-  const rules: Rules = { overrides: query.data ?? [], standard: standard.data?.days ?? null };
+  const rules: Rules = {
+    overrides: query.data ?? [],
+    standard: standard.data?.days ?? null,
+    async readDays(view, audience) {
+      const [overrides, byDefault] = await Promise.all([query.refetch(), standard.refetch()]);
+      const isKnown = overrides.isSuccess && byDefault.isSuccess;
+      return isKnown ? daysKept(overrides.data, byDefault.data.days, view, audience) : null;
+    },
+  };
   return (
     <ListPage
       noun="overrides"
@@ -83,7 +93,7 @@ export default function RetentionPage(): ReactElement {
       }}
       panel={(row, close) => ({
         title: `${viewWords(row.view)} of ${audienceWords(row.audience)}`,
-        body: <OverrideDetails key={`${idOf(row)} ${row.days}`} row={row} rules={rules} onRemoved={close} />,
+        body: <OverrideDetails key={idOf(row)} row={row} rules={rules} onRemoved={close} />,
       })}
     />
   );
@@ -176,8 +186,10 @@ function OverrideForm({
 }): ReactElement {
   const [view, setView] = useState(row?.view ?? "log_entries");
   const [audience, setAudience] = useState(row?.audience ?? "");
-  const [days, setDays] = useState(row === undefined || row.days === 0 ? "30" : String(row.days));
-  const [forGood, setForGood] = useState(row?.days === 0);
+  // What was not typed is as the row has it now.
+  const [typed, setTyped] = useState<{ readonly days?: string; readonly forGood?: boolean }>({});
+  const days = typed.days ?? (row === undefined || row.days === 0 ? "30" : String(row.days));
+  const forGood = typed.forGood ?? row?.days === 0;
   const [asking, setAsking] = useState(false);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
@@ -199,12 +211,15 @@ function OverrideForm({
     });
     await invalidate("retention");
     setAsking(false);
+    setTyped({});
     toast(`${viewWords(view)} of ${audienceWords(named)} are kept ${forWords(wanted)}`);
     change({ new: undefined, open: `${view}/${named ?? "*"}` });
   };
-  const { task, form, problem } = useCheckedForm(problems, save, (run) =>
-    removesMore(before, wanted === 0 ? null : wanted) ? setAsking(true) : run(),
-  );
+  const { task, form, problem } = useCheckedForm(problems, save, (run) => {
+    void rules
+      .readDays(view, named)
+      .then((now) => (removesMore(now, wanted === 0 ? null : wanted) ? setAsking(true) : run()));
+  });
   return (
     <>
       <Form
@@ -229,14 +244,18 @@ function OverrideForm({
             )}
           </>
         ) : null}
-        <Checkbox label="Keep them for good" checked={forGood} onChange={({ target }) => setForGood(target.checked)} />
+        <Checkbox
+          label="Keep them for good"
+          checked={forGood}
+          onChange={({ target }) => setTyped({ ...typed, forGood: target.checked })}
+        />
         <TextField
           label="Days"
           hint="After rows were received"
           inputMode="numeric"
           disabled={forGood}
           value={days}
-          onChange={({ target }) => setDays(target.value.trim())}
+          onChange={({ target }) => setTyped({ ...typed, days: target.value.trim() })}
           problem={problem("days")}
         />
       </Form>
