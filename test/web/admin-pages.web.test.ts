@@ -136,6 +136,25 @@ it("adds, changes and deletes a data source, and says whose tokens it gets", asy
   expect(await page.getByRole("gridcell", { name: "other", exact: true }).count()).toBe(0);
 });
 
+it("leaves of a data source as it is what was not changed here", async () => {
+  const page = await app.open("/admin");
+  const uri = "grpc://127.0.0.1:1";
+  await callApi(page, "PUT", "api/data-sources/shared", { uri, is_default: false });
+  await page.goto(`${app.url}/admin/data-sources?open=shared`);
+  const form = page.getByRole("form", { name: "Change shared" });
+  await form.getByLabel("Address").fill("grpc://127.0.0.1:2");
+  // Somebody else makes it the default meanwhile.
+  await callApi(page, "PUT", "api/data-sources/shared", { uri, is_default: true });
+  await form.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("gridcell", { name: "grpc://127.0.0.1:2" }).waitFor();
+  expect((await callApi(page, "GET", "api/data-sources/shared")).body).toMatchObject({
+    uri: "grpc://127.0.0.1:2",
+    is_default: true,
+  });
+  expect(await form.getByRole("checkbox").isChecked()).toBe(true);
+  await callApi(page, "DELETE", "api/data-sources/shared");
+});
+
 it("takes a GLB as a map, and says of other files why they are none before they are sent", async () => {
   const page = await app.open("/admin/maps?new=1");
   const form = page.getByRole("form", { name: "Add a map" });

@@ -50,7 +50,7 @@ export default function DataSourcesPage(): ReactElement {
       add={{ label: "Add a source", title: "Add a data source", form: (close) => <SourceForm onCancel={close} /> }}
       panel={(row, close) => ({
         title: row.name,
-        body: <SourceDetails key={`${row.name} ${row.uri ?? ""}`} row={row} onDeleted={close} />,
+        body: <SourceDetails key={row.name} row={row} onDeleted={close} />,
       })}
     />
   );
@@ -97,8 +97,10 @@ function SourceForm({
   readonly onCancel?: () => void;
 }): ReactElement {
   const [name, setName] = useState(source?.name ?? "");
-  const [uri, setUri] = useState(source?.uri ?? "");
-  const [isDefault, setDefault] = useState(source?.is_default ?? false);
+  // What was not typed is as the server has it now.
+  const [typed, setTyped] = useState<{ readonly uri?: string; readonly isDefault?: boolean }>({});
+  const uri = typed.uri ?? source?.uri ?? "";
+  const isDefault = typed.isDefault ?? source?.is_default ?? false;
   const change = useChangeSearch();
   const invalidate = useInvalidate();
   const problems = {
@@ -106,11 +108,14 @@ function SourceForm({
     uri: textProblem("uri", uri, textRules.uri),
   };
   const { form, problem } = useCheckedForm(problems, async () => {
-    await call(`api/data-sources/${encodeURIComponent(name)}`, {
+    const path = `api/data-sources/${encodeURIComponent(name)}`;
+    const now = source === undefined ? null : await call<DataSource>(path);
+    await call(path, {
       method: "PUT",
-      body: { uri, is_default: isDefault },
+      body: { uri: typed.uri ?? now?.uri ?? uri, is_default: typed.isDefault ?? now?.is_default ?? isDefault },
     });
     await invalidate("sources", "data-sources");
+    setTyped({});
     toast(`The data source “${name}” is saved`);
     change({ new: undefined, open: name });
   });
@@ -135,13 +140,13 @@ function SourceForm({
         hint="grpc+tls://host:port, or grpc://host:port without encryption"
         value={uri}
         spellCheck={false}
-        onChange={({ target }) => setUri(target.value)}
+        onChange={({ target }) => setTyped({ ...typed, uri: target.value })}
         problem={problem("uri")}
       />
       <Checkbox
         label="Ask it where nothing else is chosen"
         checked={isDefault}
-        onChange={({ target }) => setDefault(target.checked)}
+        onChange={({ target }) => setTyped({ ...typed, isDefault: target.checked })}
       />
       <Banner kind="warn" title="It gets the identity token of everybody who queries it">
         <p>
