@@ -136,6 +136,24 @@ it("adds, changes and deletes a data source, and says whose tokens it gets", asy
   expect(await page.getByRole("gridcell", { name: "other", exact: true }).count()).toBe(0);
 });
 
+it("says of a list that is longer than it reads that it is not all of it", async () => {
+  const page = await app.open("/admin");
+  await page.route("**/api/groups?*", async (route) => {
+    const offset = Number(new URL(route.request().url()).searchParams.get("offset"));
+    const rows = Array.from({ length: 500 }, (_, at) => ({
+      name: `g${offset + at}`,
+      created_at: "2026-01-31T12:00:00.000Z",
+      created_by: "x",
+    }));
+    await route.fulfill({ json: rows });
+  });
+  await page.goto(`${app.url}/admin/groups`);
+  await page.getByText("the first 20,000 groups", { exact: true }).waitFor();
+  await page.getByLabel("Filter groups").fill("g19999");
+  await page.getByText("1 of the first 20,000 groups").waitFor();
+  expect(await page.getByRole("grid").getByText("g19999").count()).toBe(1);
+});
+
 it("leaves of a data source as it is what was not changed here", async () => {
   const page = await app.open("/admin");
   const uri = "grpc://127.0.0.1:1";

@@ -7,6 +7,8 @@ import { call } from "../api/call.js";
 /** What an answer holds at most, and how many answers a list is read in. */
 const pageRows = 500;
 const mostPages = 40;
+/** What a list has at most; what comes after is not read. */
+export const mostRows = pageRows * mostPages;
 
 /** Every row of a list, in the order of the server. */
 export async function listAll<T>(

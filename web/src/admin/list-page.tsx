@@ -14,6 +14,7 @@ import { DataTable } from "../ui/table/data-table.js";
 import { briefTime, figures, type TableColumn } from "../ui/table/table-columns.js";
 import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
+import { mostRows } from "./api.js";
 import { AdminError } from "./form.js";
 
 /** What makes rows of a kind a table. */
@@ -176,7 +177,8 @@ function filtered<T>(
 
 function countWords(shown: number, all: number, nouns: string): string {
   const noun = all === 1 ? nouns.replace(/ies$/, "y").replace(/s$/, "") : nouns;
-  return shown === all ? `${formatNumber(all)} ${noun}` : `${formatNumber(shown)} of ${formatNumber(all)} ${noun}`;
+  const total = `${all >= mostRows ? "the first " : ""}${formatNumber(all)} ${noun}`;
+  return shown === all ? total : `${formatNumber(shown)} of ${total}`;
 }
 
 /** A column of texts. */
