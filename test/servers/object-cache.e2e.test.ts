@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -208,6 +209,22 @@ describe.each(["uws", "node"])("over the driver %s", (driver) => {
     });
     socket.resume();
     await until(() => received > content.length);
+    socket.destroy();
+  });
+
+  it("waits half a minute for a reader that takes nothing, not the ten seconds of a driver", async () => {
+    const { hostname, port } = new URL(server.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.pause();
+    socket.write(`GET /obj/${large} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cacheKey}\r\n\r\n`);
+    await sleep(15_000);
+    let received = 0;
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    socket.resume();
+    await until(() => received > content.length || socket.closed);
+    expect(received).toBeGreaterThan(content.length);
     socket.destroy();
   });
 

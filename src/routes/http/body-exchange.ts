@@ -258,7 +258,7 @@ export class BodyExchange {
           sent = ended ? end : this.#reply.getWriteOffset();
           if (ended) {
             this.#over = true;
-          } else if (!room && (await atMost(this.#writable(), answerTimeoutMs)) === null) {
+          } else if (!room && !(await this.#roomInTime())) {
             throw new ServiceError("CANCELLED", "the client takes nothing");
           }
         }
@@ -310,6 +310,20 @@ export class BodyExchange {
     this.#reply.writeStatus(statusLine(status));
     for (const [name, value] of headers) {
       this.#reply.writeHeader(name, value);
+    }
+  }
+
+  /** Waits for room for as long as a client may take nothing, which is longer than uWebSockets.js would. */
+  async #roomInTime(): Promise<boolean> {
+    const timer = setInterval(() => {
+      if (!this.#gone()) {
+        restartReadTimer(this.#reply);
+      }
+    }, keepReadingEveryMs);
+    try {
+      return (await atMost(this.#writable(), answerTimeoutMs)) !== null;
+    } finally {
+      clearInterval(timer);
     }
   }
 

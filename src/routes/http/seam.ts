@@ -122,8 +122,8 @@ export const maxHeadBytes = 64 * 1024;
 export const keepAliveSeconds = 75;
 
 /**
- * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds; pausing and resuming
- * restarts its timer, so that only our own limit counts.
+ * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds, or whose client takes
+ * nothing for so long; pausing and resuming restarts its timer, so that only our own limits count.
  */
 export function restartReadTimer(reply: HttpReply): void {
   reply.pause();
