@@ -1,4 +1,5 @@
 /** The shell of the web application: login, navigation, time range, theme, command palette, sessions that end. */
+import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
@@ -90,7 +91,8 @@ it.each([
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
 });
 
-it("lets somebody whose session has ended log in again in place, and goes on", async () => {
+/** A page whose query waits for a login, and the window of that login. */
+async function endedSession(): Promise<readonly [page: Page, popup: Page]> {
   const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
   await page.getByRole("button", { name: "Run" }).waitFor();
   await page.context().clearCookies();
@@ -98,6 +100,11 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
   await page.getByRole("heading", { name: "Your session has ended" }).waitFor();
   await expectAccessible(page);
   const [popup] = await Promise.all([page.waitForEvent("popup"), page.getByRole("button", { name: "Log in" }).click()]);
+  return [page, popup];
+}
+
+it("lets somebody whose session has ended log in again in place, and goes on", async () => {
+  const [page, popup] = await endedSession();
   await popup.getByRole("button", { name: "dev@localhost" }).click();
   await page.getByRole("gridcell", { name: "42" }).waitFor();
   expect(popup.isClosed()).toBe(true);
@@ -127,12 +134,7 @@ it("keeps the hour of a range that clocks show twice", async () => {
 });
 
 it("goes on for nobody else: what waited is not done in the name of who logs in", async () => {
-  const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
-  await page.getByRole("button", { name: "Run" }).waitFor();
-  await page.context().clearCookies();
-  await page.getByRole("button", { name: "Run" }).click();
-  await page.getByRole("heading", { name: "Your session has ended" }).waitFor();
-  const [popup] = await Promise.all([page.waitForEvent("popup"), page.getByRole("button", { name: "Log in" }).click()]);
+  const [page, popup] = await endedSession();
   const loaded = page.waitForEvent("load");
   await popup.getByRole("button", { name: "guest@localhost" }).click();
   await loaded;

@@ -2,7 +2,7 @@
 import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
 import type { ReactElement } from "react";
 
-import { Button, IconButton, Menu, MenuItem, Select, TextField } from "../ui/controls.js";
+import { Button, IconButton, Menu, MenuItem, SelectField, TextField } from "../ui/controls.js";
 import { SqlEditor } from "../sql/sql-editor.js";
 import { MapSelect } from "./map/map-select.js";
 import css from "./screen.module.css";
@@ -171,20 +171,16 @@ function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
     <>
       <div className={css.fields}>
         <TitleField cell={cell} onChange={onChange} />
-        <Labelled label="Drawn as">
-          <Select
-            label="Drawn as"
-            value={cell.look}
-            options={[
-              { value: "lines", label: "Lines" },
-              { value: "bars", label: "Bars" },
-            ]}
-            onChange={(look) => onChange({ ...cell, look: look === "bars" ? "bars" : "lines" })}
-          />
-        </Labelled>
-        <Labelled label="Unit">
-          <Select label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
-        </Labelled>
+        <SelectField
+          label="Drawn as"
+          value={cell.look}
+          options={[
+            { value: "lines", label: "Lines" },
+            { value: "bars", label: "Bars" },
+          ]}
+          onChange={(look) => onChange({ ...cell, look: look === "bars" ? "bars" : "lines" })}
+        />
+        <SelectField label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
       </div>
       <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
@@ -200,9 +196,7 @@ function MapFields({ cell, onChange }: FieldsProps<MapCell>): ReactElement {
     <>
       <div className={css.fields}>
         <TitleField cell={cell} onChange={onChange} />
-        <Labelled label="Map">
-          <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
-        </Labelled>
+        <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
       </div>
       <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
@@ -229,17 +223,15 @@ function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactEle
           value={cell.label}
           onChange={({ target }) => onChange({ ...cell, label: target.value })}
         />
-        <Labelled label="Type">
-          <Select
-            label="Type"
-            value={cell.type}
-            options={[
-              { value: "text", label: "Text" },
-              { value: "number", label: "Number" },
-            ]}
-            onChange={(type) => onChange({ ...cell, type: type === "number" ? "number" : "text" })}
-          />
-        </Labelled>
+        <SelectField
+          label="Type"
+          value={cell.type}
+          options={[
+            { value: "text", label: "Text" },
+            { value: "number", label: "Number" },
+          ]}
+          onChange={(type) => onChange({ ...cell, type: type === "number" ? "number" : "text" })}
+        />
         <TextField
           label="Value at first"
           value={cell.value}
@@ -252,15 +244,6 @@ function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactEle
         that may be empty, write ($name = '' OR service_name = $name).
       </p>
     </>
-  );
-}
-
-function Labelled({ label, children }: { readonly label: string; readonly children: ReactElement }): ReactElement {
-  return (
-    <div className={css.labelled}>
-      <span className={css.label}>{label}</span>
-      {children}
-    </div>
   );
 }
 

@@ -1,7 +1,7 @@
 /** A choice among the maps of the server. */
 import type { ReactElement } from "react";
 
-import { Select } from "../../ui/controls.js";
+import { SelectField } from "../../ui/controls.js";
 import { useMaps } from "./maps-api.js";
 
 export function MapSelect({
@@ -14,7 +14,7 @@ export function MapSelect({
   const { data = [] } = useMaps();
   const files = [...new Set(["", ...data.map((map) => map.file), file])];
   return (
-    <Select
+    <SelectField
       label="Map"
       value={file}
       options={files.map((value) => ({ value, label: value === "" ? "none" : value }))}
