@@ -224,7 +224,7 @@ describe("telemetry audit", () => {
     const { stdout } = await telemetry(["audit", "--limit", "1"]);
     const [header = "", , entry = "", rest] = stdout.split("\n");
     expect(header).toMatch(/^at +│ actor +│ action +│ target +│ details/);
-    expect(entry).toMatch(/│ admin@example.com │ group\.\w+ +│ .*audited/);
+    expect(entry).toMatch(/│ admin@example.com │ group\.\w+ +│ audited │ from=127\.0\.0\.1 issuer=http/);
     expect(rest).toBe("");
     expect(await json(["audit", "list", "--limit=1"])).toMatchObject([{ actor: "admin@example.com" }]);
   });

@@ -170,7 +170,8 @@ describe("telemetry setup", () => {
     const finished = await telemetry(["setup", "--user-audience", "laptop"]);
     expect([finished.code, finished.stderr]).toEqual([
       0,
-      "telemetry: a key for audience dev-laptop, which is yours from now on; it is shown only once\n",
+      "telemetry: a key for audience dev-laptop, which is yours from now on; it is shown only once\n" +
+        "telemetry: your queries show its records within SVC_AUTH_CACHE_TTL_SECONDS of the servers, a minute by default\n",
     ]);
     await writeFile(path.join(home.directory, "env.sh"), finished.stdout);
     const lines = execFileSync("sh", ["-c", script, "sh", path.join(home.directory, "env.sh")])

@@ -136,12 +136,23 @@ it("erases what was sent, while it is merged and queried, and it does not come b
   expect(await messages()).toHaveLength(6);
   const again = await telemetry("erase", "--audience", "team-a", "--where", "service=shop");
   expect(again).toMatchObject({ rows_removed: 0, objects_rewritten: 0, objects_removed: 0 });
-  const one = await telemetry("erase", "--audience", "team-a", "--where", "attribute", "user.id=u03");
+  const one = await telemetry(
+    "erase",
+    "--audience",
+    "team-a",
+    "--where",
+    "attribute",
+    "user.id=u03",
+    "--begin",
+    "2025-01-01",
+  );
   expect(one).toMatchObject({ rows_removed: 1 });
   expect(await messages()).not.toContain("bank u03");
   const services = await asking.rows("SELECT service_name FROM processes");
   expect(services).toEqual([{ service_name: "bank" }]);
   expect(await telemetry("erase", "list")).toHaveLength(3);
+  const { stdout: shown } = await command("erase", "show", (one as { erasure_id: string }).erasure_id);
+  expect(shown).toMatch(/^where +attribute user\.id=u03\nbegin +2025-01-01T00:00:00\.0{9}Z\nend$/mu);
   const audit = (await telemetry("audit", "--limit", "2")) as { action: string; details: Record<string, string> }[];
   expect(audit.map(({ action }) => action)).toEqual(["erasure.done", "erasure.create"]);
   expect(audit[0]?.details).toMatchObject({ rows_removed: "1" });
@@ -183,6 +194,9 @@ it("checks the lake, and mends what can be mended", async () => {
   expect(await telemetry("lake", "check")).toMatchObject({
     report: { counts: { missing: 1, orphan: 1, mended: 0 } },
   });
+  const { stdout: report } = await command("lake", "check");
+  expect(report).toMatch(/^report\.counts\.missing +1$/mu);
+  expect(report).toMatch(/^report\.problems\nkind +│ path[^]*\nmissing +│ log_entries\//mu);
   expect(await telemetry("lake", "check", "--repair")).toMatchObject({
     report: { counts: { missing: 1, orphan: 1, mended: 2 } },
   });

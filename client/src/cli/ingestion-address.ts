@@ -1,6 +1,6 @@
 /** Where the ingestion server is that a command speaks of. */
 import { underSignals } from "../shared/abort.js";
-import { isObject } from "./formats/show.js";
+import { isObject } from "../shared/is-object.js";
 import { address } from "./settings.js";
 
 const usual = "http://localhost:9000";

@@ -13,11 +13,12 @@ import {
   userDirectory,
 } from "../auth/token-file.js";
 import { escapeControls } from "../shared/escape-controls.js";
+import { isObject } from "../shared/is-object.js";
 import { openWeb } from "./admin/ask-web.js";
 import { webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
 import { type CommandContext, type Define, UsageError, exitCodes } from "./context.js";
-import { isObject, showFields, showJson } from "./formats/show.js";
+import { showFields, showJson } from "./formats/show.js";
 import { addSettings, loginSettings, readSettings, shared } from "./settings.js";
 import { chosenLogin, chosenTokenFile, identityToken } from "./sign-in.js";
 

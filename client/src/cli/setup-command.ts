@@ -5,13 +5,14 @@ import { hostname } from "node:os";
 import path from "node:path";
 
 import { escapeControls } from "../shared/escape-controls.js";
+import { isObject } from "../shared/is-object.js";
 import { writePrivateFile } from "../shared/private-file.js";
 import { otlpEnvironment, otlpExporterConfig } from "../telemetry/otlp-exporter.js";
 import { openWeb } from "./admin/ask-web.js";
 import { actionFlags, webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
 import { type Define, UsageError, exitCodes } from "./context.js";
-import { isObject, showJson } from "./formats/show.js";
+import { showJson } from "./formats/show.js";
 import { ingestionAddress, telemetryUrl } from "./ingestion-address.js";
 import { addSettings, oneOf, readSettings, shared, text } from "./settings.js";
 import { createOutput } from "./terminal.js";
@@ -88,6 +89,11 @@ export const defineSetup: Define = (command, runs, context) => {
     const where = values.out === null ? "it is shown only once" : `it is in ${values.out}`;
     const yours = claimed === true ? ", which is yours from now on" : "";
     terminal.stderr.write(`telemetry: a key for audience ${escapeControls(String(audience))}${yours}; ${where}\n`);
+    if (claimed === true) {
+      terminal.stderr.write(
+        "telemetry: your queries show its records within SVC_AUTH_CACHE_TTL_SECONDS of the servers, a minute by default\n",
+      );
+    }
     return exitCodes.ok;
   });
 };

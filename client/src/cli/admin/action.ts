@@ -9,7 +9,11 @@ import type { Route } from "./routes.js";
 /** How an answer is shown where `--json` is not given. */
 export type Shown =
   | { readonly kind: "rows"; readonly columns: readonly RowColumn[] }
-  | { readonly kind: "fields" }
+  | {
+      readonly kind: "fields";
+      /** Members that are shown in another way than the server writes them. */
+      readonly rewritten?: Readonly<Record<string, (member: unknown) => unknown>>;
+    }
   /** A sentence on stderr after the fields. */
   | { readonly kind: "fields-and-note"; readonly note: string }
   /** There is no body: one line instead. */

@@ -79,7 +79,7 @@ async function show(answer: unknown, shown: Shown, { terminal }: CommandContext)
   } else if (shown.kind === "rows" && Array.isArray(answer)) {
     await showRows(shown.columns, answer, terminal);
   } else {
-    await showFields(answer, terminal);
+    await showFields(answer, terminal, shown.kind === "fields" ? shown.rewritten : undefined);
   }
   if (shown.kind === "fields-and-note") {
     terminal.stderr.write(`telemetry: ${shown.note}\n`);

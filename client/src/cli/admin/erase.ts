@@ -1,9 +1,14 @@
 /** `telemetry erase`: takes rows of somebody or something out of the lake. */
+import { formatRfc3339Ns } from "../../shared/rfc3339.js";
 import { UsageError } from "../context.js";
+import { isObject } from "../../shared/is-object.js";
 import { parseTime } from "../time-range.js";
-import { type ActionCall, type AdminAction, column, requestOf, timeColumn } from "./action.js";
+import { type ActionCall, type AdminAction, type Shown, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 import { routes } from "./routes.js";
+
+/** An erasure in the words of the flags that ask for one. */
+const shown: Shown = { kind: "fields", rewritten: { where: whereText, begin: timeText, end: timeText } };
 
 /** The actions of `telemetry erase`. */
 export const eraseActions: readonly AdminAction[] = [
@@ -26,7 +31,7 @@ export const eraseActions: readonly AdminAction[] = [
       return {
         request: requestOf(routes.createErasure, { body }),
         ...(detach ? {} : { follow: { route: routes.getErasure, id: "erasure_id" } }),
-        shown: { kind: "fields" },
+        shown,
       };
     },
   },
@@ -43,7 +48,7 @@ export const eraseActions: readonly AdminAction[] = [
         columns: [
           column("erasure_id", "erasure_id"),
           column("audience", "audience", { shrinks: true }),
-          { title: "where", shrinks: true, value: (row) => JSON.stringify(row["where"]) },
+          { title: "where", shrinks: true, value: (row) => whereText(row["where"]) },
           column("state", "state"),
           column("rows", "rows_removed", { right: true }),
           timeColumn("asked", "created_at"),
@@ -57,7 +62,7 @@ export const eraseActions: readonly AdminAction[] = [
     parameters: ["erasure_id"],
     flags: [],
     help: "shows how an erasure stands",
-    call: ([id = ""]) => ({ request: requestOf(routes.getErasure, { path: { id } }), shown: { kind: "fields" } }),
+    call: ([id = ""]) => ({ request: requestOf(routes.getErasure, { path: { id } }), shown }),
   },
 ];
 
@@ -74,6 +79,17 @@ function whereOf(text: string): Readonly<Record<string, unknown>> {
     );
   }
   return { attribute: { key, value: attribute } };
+}
+
+/** The way back from {@link whereOf}. */
+function whereText(where: unknown): unknown {
+  const attribute = isObject(where) ? where["attribute"] : null;
+  return isObject(attribute) ? `attribute ${String(attribute["key"])}=${String(attribute["value"])}` : where;
+}
+
+/** Nanoseconds since 1970 as a time. */
+function timeText(ns: unknown): unknown {
+  return typeof ns === "string" ? formatRfc3339Ns(BigInt(ns)) : ns;
 }
 
 function timeOf(flag: string, text: string): string {

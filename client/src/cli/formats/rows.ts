@@ -1,5 +1,6 @@
 /** Rows of JSON as an aligned table, and one object as a list of its fields. */
 import { escapeControls } from "../../shared/escape-controls.js";
+import { isObject } from "../../shared/is-object.js";
 import { type GridColumn, layOut } from "./grid.js";
 import { textWidth } from "./text-width.js";
 
@@ -19,14 +20,37 @@ export function rowsTable(
   return `${[head, ...cells.map(line)].join("\n")}\n`;
 }
 
-/** One line per field; a list becomes `a, b`. */
+/**
+ * One line per field: a list becomes `a, b`, and the members of an object lines of their own, `report.notes`. A list of
+ * objects becomes a table below, a column per member.
+ */
 export function fieldList(value: Readonly<Record<string, unknown>>): string {
-  const entries = Object.entries(value);
-  const width = Math.max(0, ...entries.map(([name]) => textWidth(name)));
-  return entries
-    .map(([name, field]) => `${escapeControls(name).padEnd(width)}  ${cellText(field)}`.trimEnd())
-    .map((line) => `${line}\n`)
-    .join("");
+  const fields = flatten(value);
+  const plain = fields.filter(([, field]) => !isTable(field));
+  const width = Math.max(0, ...plain.map(([name]) => textWidth(name)));
+  return [
+    ...plain.map(([name, field]) => `${escapeControls(name).padEnd(width)}  ${cellText(field)}`.trimEnd() + "\n"),
+    ...fields.flatMap(([name, field]) =>
+      isTable(field) ? [`\n${escapeControls(name)}\n`, rowsTable(columnsOf(field), field, null)] : [],
+    ),
+  ].join("");
+}
+
+function flatten(value: Readonly<Record<string, unknown>>): (readonly [name: string, field: unknown])[] {
+  return Object.entries(value).flatMap(([name, field]) =>
+    isObject(field)
+      ? flatten(field).map(([member, of]) => [`${name}.${member}`, of] as const)
+      : [[name, field] as const],
+  );
+}
+
+function isTable(field: unknown): field is Readonly<Record<string, unknown>>[] {
+  return Array.isArray(field) && field.length > 0 && field.every(isObject);
+}
+
+function columnsOf(rows: readonly Readonly<Record<string, unknown>>[]): RowColumn[] {
+  const names = new Set(rows.flatMap((row) => Object.keys(row)));
+  return Array.from(names, (name) => ({ title: name, value: (row) => row[name] }));
 }
 
 function cellText(value: unknown): string {
@@ -39,5 +63,10 @@ function cellText(value: unknown): string {
   if (typeof value === "string") {
     return escapeControls(value);
   }
-  return escapeControls(JSON.stringify(value));
+  if (isObject(value)) {
+    return Object.entries(value)
+      .map(([name, member]) => `${escapeControls(name)}=${cellText(member)}`)
+      .join(" ");
+  }
+  return JSON.stringify(value);
 }

@@ -1,5 +1,6 @@
 /** Answers in JSON on a terminal, or as they are. */
 import { escapeControlsOfJson } from "../../shared/escape-controls.js";
+import { isObject } from "../../shared/is-object.js";
 import { type Terminal, createOutput } from "../terminal.js";
 import { type RowColumn, fieldList, rowsTable } from "./rows.js";
 
@@ -18,18 +19,21 @@ export async function showRows(
   await print(rowsTable(columns, rows.filter(isObject), width), terminal);
 }
 
-/** One line per member. */
-export async function showFields(answer: unknown, terminal: Terminal): Promise<void> {
-  await print(fieldList(isObject(answer) ? answer : { answer }), terminal);
+/** One line per member. @param rewritten how members are shown that are not shown as they are */
+export async function showFields(
+  answer: unknown,
+  terminal: Terminal,
+  rewritten: Readonly<Record<string, (member: unknown) => unknown>> = {},
+): Promise<void> {
+  const fields = Object.entries(isObject(answer) ? answer : { answer });
+  await print(
+    fieldList(Object.fromEntries(fields.map(([name, value]) => [name, rewritten[name]?.(value) ?? value]))),
+    terminal,
+  );
 }
 
 async function print(text: string, terminal: Terminal): Promise<void> {
   const output = createOutput(terminal);
   await output.write(text);
   await output.flush();
-}
-
-/** A JSON object. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

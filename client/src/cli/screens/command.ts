@@ -2,6 +2,7 @@
 import path from "node:path";
 
 import { escapeControls } from "../../shared/escape-controls.js";
+import { isObject } from "../../shared/is-object.js";
 import { WebError } from "../../web/web-client.js";
 import { requestOf } from "../admin/action.js";
 import { type AskWeb, openWeb } from "../admin/ask-web.js";
@@ -9,7 +10,7 @@ import { commonFlags } from "../admin/flags.js";
 import { readPages } from "../admin/pages.js";
 import { routes } from "../admin/routes.js";
 import { type CommandContext, type Define, exitCodes } from "../context.js";
-import { isObject, showJson } from "../formats/show.js";
+import { showJson } from "../formats/show.js";
 import { addSettings, flag, readSettings, text } from "../settings.js";
 import { createOutput } from "../terminal.js";
 import { differences } from "./differences.js";

@@ -1,5 +1,5 @@
 /** Where two JSON values differ. */
-import { isObject } from "../formats/show.js";
+import { isObject } from "../../shared/is-object.js";
 
 /** Most places that are told. */
 const maxPlaces = 20;

@@ -5,7 +5,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-import { isObject } from "../formats/show.js";
+import { isObject } from "../../shared/is-object.js";
 
 /** Version of the files that this release writes; it reads no newer one. */
 const format = 1;
