@@ -47,7 +47,7 @@ export interface WebServerOptions {
   readonly objectStoreUri?: string;
   /** The analytics server of this process, null while it starts; unless given, that of `SVC_ANALYTICS_URI`. */
   readonly analyticsUri?: () => string | null;
-  /** The ingestion server that runs beside it, `http://host:port`, once it is known; else `SVC_TELEMETRY_URL`. */
+  /** The ingestion server that runs beside it, `http://host:port`, once it is known. */
   readonly ingestionUrl?: () => string | null;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -124,7 +124,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
         selfService: config.selfServiceMint,
         queryMaxRows: config.webQueryMaxRows,
         ingestionUrl: () => {
-          const url = o.ingestionUrl?.() ?? config.telemetryUrl;
+          const url = config.webIngestionUrl ?? o.ingestionUrl?.() ?? config.telemetryUrl;
           return url === null ? null : `${url.replace(/\/+$/, "")}/ingestion/otlp`;
         },
       },

@@ -539,6 +539,12 @@ export const options = {
     roles: ["web"],
     help: "Most rows of a result of the web application; what it says then is that there are more.",
   }),
+  SVC_WEB_INGESTION_URL: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["web"],
+    help: "Where applications reach the ingestion server, as its start page and `telemetry setup` tell people. Unset: the ingestion server of the monolith, else `SVC_TELEMETRY_URL`.",
+  }),
 
   // Telemetry of the service itself, and of applications that send
   SVC_TELEMETRY_URL: row({

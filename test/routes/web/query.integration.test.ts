@@ -299,5 +299,19 @@ it("tells a web application what it has to know before anybody logs in", async (
     login: "/auth/login",
     query_max_rows: 200_000,
     queries_per_session: 4,
+    ingestion_url: null,
   });
+});
+
+it("tells where applications reach the ingestion server, which a proxy may stand before", async () => {
+  const web = await world.beside({
+    SVC_TELEMETRY_URL: "http://127.0.0.1:1",
+    SVC_WEB_INGESTION_URL: "https://otlp.example.com/",
+  });
+  try {
+    const config = (await (await fetch(`${web.url}/api/config`)).json()) as Record<string, unknown>;
+    expect(config["ingestion_url"]).toBe("https://otlp.example.com/ingestion/otlp");
+  } finally {
+    await web.stop();
+  }
 });
