@@ -79,6 +79,19 @@ it("shows a minted key once, in a banner that is gone when it is dismissed", asy
   await expectNowhere(page, key);
 });
 
+it("keeps a key on the page when another one is minted", async () => {
+  const page = await app.open("/admin/analytics-keys?new=1");
+  page.on("dialog", (dialog) => void dialog.accept());
+  const first = await mint(page, "first of two");
+  await page.getByRole("button", { name: "Mint a key" }).click();
+  const second = await mint(page, "second of two");
+  const banners = page.getByRole("group", { name: "New key" });
+  expect(await banners.locator("code").filter({ hasText: "svk_" }).allTextContents()).toEqual([second, first]);
+  await screenshot(page, "two-key-banners");
+  await banners.filter({ hasText: "second of two" }).getByRole("button", { name: "Dismiss" }).click();
+  expect(await banners.locator("code").filter({ hasText: "svk_" }).allTextContents()).toEqual([first]);
+});
+
 it("does not show a key again that was not dismissed, neither after a reload nor on the way back", async () => {
   const page = await app.open("/admin/analytics-keys?new=1");
   page.on("dialog", (dialog) => void dialog.accept());

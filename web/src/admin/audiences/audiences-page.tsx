@@ -4,7 +4,7 @@
  */
 import { Link } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
-import { type ReactElement, useMemo, useState } from "react";
+import { type ReactElement, useMemo } from "react";
 
 import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
@@ -14,7 +14,7 @@ import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { useList } from "../api.js";
-import { KeyBanner, type MintedKey } from "../keys/key-banner.js";
+import { type MintedKey, useKeyBanners } from "../keys/key-banner.js";
 import { MintIngestionForm } from "../keys/mint-form.js";
 import { Facts, ListPage, numberColumn, textColumn } from "../list-page.js";
 import { type Audience, audiencesOf } from "./audiences.js";
@@ -33,7 +33,7 @@ export default function AudiencesPage(): ReactElement {
   });
   const own = useOwnKeys();
   const config = useConfig();
-  const [minted, setMinted] = useState<MintedKey | null>(null);
+  const { banners, show } = useKeyBanners();
   const { data } = mine;
   const rows = useMemo(
     () =>
@@ -45,7 +45,7 @@ export default function AudiencesPage(): ReactElement {
   const error = mine.error ?? grants.error;
   const mayMint = data !== undefined && (isAdmin || data.self_service) && (data.mint.length > 0 || data.email !== null);
   const takeKey = (key: MintedKey, close: () => void): void => {
-    setMinted(key);
+    show(key);
     close();
   };
   return (
@@ -64,7 +64,7 @@ export default function AudiencesPage(): ReactElement {
       columns={isAdmin ? adminColumns : ownColumns}
       notes={
         <>
-          {minted === null ? null : <KeyBanner minted={minted} onDismiss={() => setMinted(null)} />}
+          {banners}
           {data !== undefined && !isAdmin && !data.self_service ? (
             <Banner>Keys are minted by administrators on this server. Ask a member of the group admins for one.</Banner>
           ) : null}

@@ -12,7 +12,7 @@ import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { AdminError } from "../form.js";
 import { numberColumn, textColumn } from "../list-page.js";
-import { KeyBanner, type MintedKey } from "./key-banner.js";
+import { useKeyBanners } from "./key-banner.js";
 import { KeyList, keyColumns } from "./key-list.js";
 import { MintIngestionForm } from "./mint-form.js";
 
@@ -70,7 +70,7 @@ function usageWords({ usage_24h: use }: IngestionKey): string {
 /** Of those who are no administrators. */
 function OwnMint(): ReactElement {
   const mine = useMyAudiences();
-  const [minted, setMinted] = useState<MintedKey | null>(null);
+  const { banners, show } = useKeyBanners();
   const [count, setCount] = useState(0);
   if (mine.data === undefined) {
     return mine.error === null ? (
@@ -85,7 +85,7 @@ function OwnMint(): ReactElement {
   const may = selfService && (mint.length > 0 || email !== null);
   return (
     <div className={css.wide}>
-      {minted === null ? null : <KeyBanner minted={minted} onDismiss={() => setMinted(null)} />}
+      {banners}
       {may ? (
         <section className={css.section} aria-labelledby="mint">
           <h2 id="mint">Mint an ingestion key</h2>
@@ -96,7 +96,7 @@ function OwnMint(): ReactElement {
           <MintIngestionForm
             key={count}
             onMinted={(key) => {
-              setMinted(key);
+              show(key);
               setCount(count + 1);
             }}
           />

@@ -1,5 +1,5 @@
-/** A key that was just minted: shown once, kept in this component's memory alone until it is dismissed or left. */
-import { type ReactElement, useEffect, useRef } from "react";
+/** Keys that were just minted: shown once, kept in this component's memory alone until they are dismissed or left. */
+import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import type { MintedAnalyticsKey, MintedIngestionKey } from "../../api/wire.js";
 import { CopyButton } from "../../ui/controls.js";
@@ -12,7 +12,22 @@ export type KeyKind = "ingestion" | "analytics";
 /** An analytics key has no audience; `claimed`: minting made the audience the caller's. */
 export type MintedKey = MintedAnalyticsKey & Partial<Pick<MintedIngestionKey, "audience" | "claimed">>;
 
-export function KeyBanner({
+/** The newest first; each stays until it is dismissed, since there is no way to see a key again. */
+export function useKeyBanners(): { readonly banners: ReactElement[]; readonly show: (minted: MintedKey) => void } {
+  const [keys, setKeys] = useState<readonly MintedKey[]>([]);
+  return {
+    banners: keys.map((one) => (
+      <KeyBanner
+        key={one.key_id}
+        minted={one}
+        onDismiss={() => setKeys((all) => all.filter(({ key_id: id }) => id !== one.key_id))}
+      />
+    )),
+    show: (minted) => setKeys((all) => [minted, ...all]),
+  };
+}
+
+function KeyBanner({
   minted,
   onDismiss,
 }: {

@@ -1,5 +1,5 @@
 /** What the lists of both kinds of keys share. */
-import { type ComponentType, type ReactElement, type ReactNode, useState } from "react";
+import { type ComponentType, type ReactElement, type ReactNode } from "react";
 
 import { call } from "../../api/call.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
@@ -10,7 +10,7 @@ import type { AnalyticsKey } from "../../api/wire.js";
 import { useInvalidate, useList } from "../api.js";
 import { ConfirmButton } from "../form.js";
 import { Facts, ListPage, type ListPageProps, textColumn, timeColumn, timeText } from "../list-page.js";
-import { KeyBanner, type KeyKind, type MintedKey } from "./key-banner.js";
+import { type KeyKind, useKeyBanners } from "./key-banner.js";
 import type { MintFormProps } from "./mint-form.js";
 
 const idOf = (key: AnalyticsKey): string => key.key_id;
@@ -30,7 +30,7 @@ export function KeyList<K extends AnalyticsKey>(o: {
   const { kind, Mint } = o;
   const query = useList<K>([`${kind}-keys`], `api/${kind}-api-keys`, o.query === undefined ? {} : { query: o.query });
   const { filter, keep } = useKeyFilter();
-  const [minted, setMinted] = useState<MintedKey | null>(null);
+  const { banners, show } = useKeyBanners();
   return (
     <ListPage
       noun={`${kind} keys`}
@@ -41,7 +41,7 @@ export function KeyList<K extends AnalyticsKey>(o: {
       keep={keep}
       filters={filter}
       showAll="all"
-      notes={minted === null ? null : <KeyBanner minted={minted} onDismiss={() => setMinted(null)} />}
+      notes={banners}
       empty={{ icon: o.icon, title: `No ${kind} key yet`, text: o.emptyText }}
       add={{
         label: "Mint a key",
@@ -50,7 +50,7 @@ export function KeyList<K extends AnalyticsKey>(o: {
           <Mint
             onCancel={close}
             onMinted={(key) => {
-              setMinted(key);
+              show(key);
               close();
             }}
           />
