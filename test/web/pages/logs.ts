@@ -160,21 +160,35 @@ it("shows new records as they come in, and waits while somebody looks further do
   expect(await list(page).getByText("came in live").count()).toBe(1);
 });
 
-it("shows a record that came late among many that were shown", async () => {
-  const page = await app.open("/logs?live=1&filter=service_name=busy");
-  const say = (text: string, count: number, ago: number): Promise<void> => {
+/** Sends records of a service in one request, which were made `ago` ms before. */
+function sayOf(service: string): (text: string, count: number, ago: number) => Promise<void> {
+  return (text, count, ago) => {
     const body = { stringValue: text };
     const logRecord = { timeUnixNano: `${Date.now() - ago}000000`, severityNumber: 9, body };
-    const resource = { attributes: [{ key: "service.name", value: { stringValue: "busy" } }] };
+    const resource = { attributes: [{ key: "service.name", value: { stringValue: service } }] };
     const logRecords = Array.from({ length: count }, () => logRecord);
     return app.send("/v1/logs", { resourceLogs: [{ resource, scopeLogs: [{ logRecords }] }] });
   };
+}
+
+it("shows a record that came late among many that were shown", async () => {
+  const page = await app.open("/logs?live=1&filter=service_name=busy");
+  const say = sayOf("busy");
   await page.getByText(/^0 records/).waitFor();
   await say("one of many", 1000, 0);
   await list(page).getByText("one of many").first().waitFor();
   await say("came late", 1, 60_000);
   // Before the first ones are older than the 30 seconds that the tail asks for.
   await expect.poll(() => list(page).getAttribute("aria-rowcount"), { timeout: 20_000 }).toBe("1002");
+  expect(await page.getByText(/More came than it shows/).count()).toBe(0);
+});
+
+it("says that more came than the tail shows", async () => {
+  const page = await app.open("/logs?live=1&filter=service_name=flood");
+  await page.getByText(/^0 records/).waitFor();
+  await sayOf("flood")("one of too many", 1200, 0);
+  await page.getByText(/^Live\. 1,001 new records since it began\. More came than it shows/).waitFor();
+  await screenshot(page, "logs-live-partial");
 });
 
 it("zooms the chart with the keyboard and with two fingers, which changes the time range", async () => {

@@ -321,6 +321,7 @@ function TailLine({ tail, paused }: { readonly tail: Tail; readonly paused: bool
       {paused
         ? `Paused while you look further down. ${formatNumber(tail.waiting)} new; scroll to the top to see them.`
         : `Live. ${formatNumber(tail.entries.length)} new records since it began.`}
+      {tail.isPartial ? " More came than it shows: filter to see all of them, or stop it and look at the list." : null}
     </p>
   );
 }

@@ -11,6 +11,8 @@ export interface Tail {
   readonly entries: readonly LogEntry[];
   /** Came while it was paused; `entries` does not have them. */
   readonly waiting: number;
+  /** More came than it takes at once, or keeps: some are in none of the lists. */
+  readonly isPartial: boolean;
   readonly error: ApiError | null;
 }
 
@@ -34,6 +36,7 @@ export function useTail(o: {
 }): Tail {
   const [entries, setEntries] = useState<readonly LogEntry[]>(none);
   const [buffer, setBuffer] = useState<readonly LogEntry[]>(none);
+  const [isPartial, setPartial] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const seen = useRef(new Map<string, number>());
   const known = useRef(o.known);
@@ -47,7 +50,7 @@ export function useTail(o: {
       {
         // What is known takes no place of the most rows: a record that came late may be older than all of them.
         sql: `${logSelect} WHERE time > ago('15 minutes') AND insert_time > ago('${seconds} seconds') AND NOT contains(?, block_id)
-AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
+AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce + 1}`,
         parameters: [[...seen.current.keys()].join(" "), ...condition.parameters],
         dataSource: dataSource ?? undefined,
       },
@@ -58,6 +61,9 @@ AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
       Array.from({ length: known.current.count }, (_, row) => textValue(known.current.value(row, "block_id"))),
     );
     const came = logRows([], result);
+    if (came.count > mostAtOnce) {
+      setPartial(true);
+    }
     const entriesNow = Array.from({ length: came.count }, (_, row) => logEntry(came, row));
     const fresh = entriesNow.filter(({ block_id: block }) => !shown.has(textValue(block)));
     for (const [block, seenMs] of seen.current) {
@@ -79,6 +85,7 @@ AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
     seen.current = new Map();
     setEntries(none);
     setBuffer(none);
+    setPartial(false);
     setError(null);
     if (!o.on) {
       return undefined;
@@ -120,5 +127,5 @@ AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
       setBuffer(none);
     }
   }, [o.paused, buffer]);
-  return { entries, waiting: buffer.length, error };
+  return { entries, waiting: buffer.length, isPartial: isPartial || entries.length === mostEntries, error };
 }
