@@ -188,7 +188,15 @@ it("says that more came than the tail shows", async () => {
   await page.getByText(/^0 records/).waitFor();
   await sayOf("flood")("one of too many", 1200, 0);
   await page.getByText(/^Live\. 1,001 new records since it began\. More came than it shows/).waitFor();
+  // The chart goes on with it.
+  await page
+    .getByRole("status")
+    .getByText(/^1,200 records/)
+    .waitFor();
   await screenshot(page, "logs-live-partial");
+  // The list that is asked for anew has what came in.
+  await page.getByRole("button", { name: "Refresh", exact: true }).click();
+  await expect.poll(() => list(page).getAttribute("aria-rowcount")).toBe("1001");
 });
 
 it("zooms the chart with the keyboard and with two fingers, which changes the time range", async () => {

@@ -53,14 +53,31 @@ export interface LogRows {
   readonly value: (row: number, column: LogColumn) => Value;
 }
 
-/** @param fresh newest first, in front of those of the result. */
+/**
+ * @param fresh newest first, in front of those of the result; a result that was asked for later may have them as well, and
+ *   has all of a block then
+ */
 export function logRows(fresh: readonly LogEntry[], result: QueryResult | null): LogRows {
   const columns = new Map<string, Column>(result?.columns.map((column) => [column.name, column]));
-  return {
-    count: fresh.length + (result?.rows ?? 0),
-    value: (row, column) =>
-      row < fresh.length ? (fresh[row]?.[column] ?? null) : (columns.get(column)?.value(row - fresh.length) ?? null),
+  const asked: LogRows = {
+    count: result?.rows ?? 0,
+    value: (row, column) => columns.get(column)?.value(row) ?? null,
   };
+  if (fresh.length === 0) {
+    return asked;
+  }
+  const blocks = blocksOf(asked);
+  const first = fresh.filter(({ block_id: block }) => !blocks.has(textValue(block)));
+  return {
+    count: first.length + asked.count,
+    value: (row, column) =>
+      row < first.length ? (first[row]?.[column] ?? null) : asked.value(row - first.length, column),
+  };
+}
+
+/** The blocks that rows are of: all of a block become readable at once. */
+export function blocksOf(rows: LogRows): ReadonlySet<string | null> {
+  return new Set(Array.from({ length: rows.count }, (_, row) => textValue(rows.value(row, "block_id"))));
 }
 
 export function logEntry(rows: LogRows, row: number): LogEntry {

@@ -1,5 +1,5 @@
 /** How many records there were of each level, over time. */
-import { type ReactElement, useMemo } from "react";
+import { type ReactElement, useEffect, useMemo, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
@@ -8,12 +8,14 @@ import { bucketSeconds, type ChartData, toSeries } from "../../ui/chart/series.j
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { levelColour } from "../../ui/colours.js";
 import type { Condition } from "../../ui/filters.js";
-import { absoluteRange, type ResolvedRange } from "../../ui/time-range.js";
+import { absoluteRange, type ResolvedRange, resolveRange } from "../../ui/time-range.js";
 import css from "./logs-page.module.css";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "unknown"] as const;
+const followEveryMs = 5000;
 
 export interface Volume {
+  readonly range: ResolvedRange;
   readonly data: ChartData;
   /** Of each level that there is, the worst first. */
   readonly totals: readonly { readonly level: string; readonly count: number }[];
@@ -21,13 +23,14 @@ export interface Volume {
   readonly state: SqlState;
 }
 
-export function useVolume(condition: Condition, pixels: number): Volume {
-  const { resolved } = useTimeRange();
+/** @param isLive follows the clock, as the live tail does */
+export function useVolume(condition: Condition, pixels: number, isLive: boolean): Volume {
+  const resolved = useFollowedRange(isLive);
   const seconds = bucketSeconds(resolved.endMs - resolved.beginMs, pixels);
   const state = useQuerySql(
     `SELECT date_bin('${seconds} seconds', time) AS bucket, ifnull(level_name, 'unknown') AS level, count(*) AS entries
 FROM log_entries WHERE ${condition.sql} GROUP BY ALL`,
-    { parameters: condition.parameters },
+    { parameters: condition.parameters, range: resolved },
   );
   const { result } = state;
   return useMemo(() => {
@@ -36,8 +39,28 @@ FROM log_entries WHERE ${condition.sql} GROUP BY ALL`,
       level: name,
       count: values.reduce((sum, each) => sum + each, 0),
     }));
-    return { data, totals, total: totals.reduce((sum, { count }) => sum + count, 0), state };
+    return { range: resolved, data, totals, total: totals.reduce((sum, { count }) => sum + count, 0), state };
   }, [state]);
+}
+
+/** The range of the page, which is counted anew from the present every few seconds while it is live. */
+function useFollowedRange(isLive: boolean): ResolvedRange {
+  const { range, resolved } = useTimeRange();
+  const [followed, setFollowed] = useState<ResolvedRange | null>(null);
+  const { from, to } = range;
+  useEffect(() => {
+    setFollowed(null);
+    if (!isLive) {
+      return undefined;
+    }
+    const timer = setInterval(() => {
+      if (!document.hidden) {
+        setFollowed(resolveRange({ from, to }, Date.now()));
+      }
+    }, followEveryMs);
+    return () => clearInterval(timer);
+  }, [isLive, from, to, resolved]);
+  return followed ?? resolved;
 }
 
 /** A bar for every bucket of the range, also for those without a record; the worst level at the bottom. */
@@ -66,14 +89,14 @@ function volumeData(result: QueryResult | null, { beginMs, endMs }: ResolvedRang
 }
 
 export function VolumeChart({ volume, narrow }: { readonly volume: Volume; readonly narrow: boolean }): ReactElement {
-  const { resolved, setRange } = useTimeRange();
+  const { setRange } = useTimeRange();
   const height = narrow ? 72 : 104;
   return (
     <div className={css.volume} style={{ minHeight: height }}>
       <TimeChart
         title="Log records over time, by level"
         data={volume.data}
-        range={resolved}
+        range={volume.range}
         kind="bars"
         height={height}
         legend={false}

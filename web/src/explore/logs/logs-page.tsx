@@ -50,7 +50,7 @@ export default function LogsPage(): ReactElement {
     const { sql, parameters } = conditionOf(filters, logColumns, audience);
     return { sql: `${sql} AND ${text.sql}`, parameters: [...parameters, ...text.parameters] };
   }, [filters, audience, text]);
-  const volume = useVolume(condition, narrow ? 340 : 1000);
+  const volume = useVolume(condition, narrow ? 340 : 1000, isLive);
   const list = useQuerySql(`${logSelect} WHERE ${condition.sql} ORDER BY time DESC LIMIT ${limit}`, {
     parameters: condition.parameters,
     enabled: !isPatterns,

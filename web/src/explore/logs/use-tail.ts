@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/error.js";
 import { runQuery } from "../../api/query.js";
 import type { Condition } from "../../ui/filters.js";
-import { logEntry, type LogEntry, type LogRows, logRows, logSelect, textValue } from "./log-rows.js";
+import { blocksOf, logEntry, type LogEntry, type LogRows, logRows, logSelect, textValue } from "./log-rows.js";
 
 export interface Tail {
   /** Newest first. */
@@ -57,9 +57,7 @@ AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce + 1}`,
       {},
       signal,
     );
-    const shown = new Set(
-      Array.from({ length: known.current.count }, (_, row) => textValue(known.current.value(row, "block_id"))),
-    );
+    const shown = blocksOf(known.current);
     const came = logRows([], result);
     if (came.count > mostAtOnce) {
       setPartial(true);
