@@ -38,6 +38,11 @@ export interface ExponentialStep {
 /** More bins than these cannot be told apart. */
 const maxBins = 60;
 
+/** False where all values are in one bucket without ends, as of histograms that were sent without bounds. */
+export function hasBounds({ bins }: Heatmap): boolean {
+  return bins.some(({ low, high }) => Number.isFinite(low) || Number.isFinite(high));
+}
+
 /** Buckets that begin or end within a bin of others are spread evenly over the bins that they meet. */
 export function explicitHeatmap(steps: readonly ExplicitStep[]): Heatmap {
   const all = [...new Set(steps.flatMap(({ bounds }) => bounds))].toSorted((a, b) => a - b);

@@ -13,6 +13,7 @@ import type { Condition } from "../../services/service-data.js";
 import { traceAddress } from "../../trace-address.js";
 import { type HeatmapLook, type MetricChart, usualLook } from "../metric-chart.js";
 import css from "../metrics-page.module.css";
+import { hasBounds } from "./bins.js";
 import { HeatmapChart } from "./heatmap-chart.js";
 import { type BucketKind, exemplarsSql, heatmapSql, readExemplars, readHeatmap } from "./heatmap-query.js";
 import { scales } from "./scale.js";
@@ -57,6 +58,8 @@ export function HeatmapPart({
         ) : null
       ) : heatmap.times.length === 0 ? (
         <p className={css.said}>{query.running ? "" : "No points in this time range."}</p>
+      ) : !hasBounds(heatmap) ? (
+        <p className={css.said}>Its points have no buckets. See their mean or their rate.</p>
       ) : (
         <HeatmapChart
           title={`Heatmap of ${chart.name}`}

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { explicitHeatmap, exponentialHeatmap, type ExponentialStep, summaryOf } from "./bins.js";
+import { explicitHeatmap, exponentialHeatmap, hasBounds, type ExponentialStep, summaryOf } from "./bins.js";
 import { binText, edgeLabels, heatOf, rowsOf, yOf, zoomedRange } from "./scale.js";
 
 const exponential = (o: Partial<ExponentialStep>): ExponentialStep => ({
@@ -26,6 +26,14 @@ it("keeps explicit buckets, and leaves out empty ones at the ends", () => {
     { low: 2, high: 4 },
   ]);
   expect([...heatmap.counts]).toEqual([1, 2, 3, 0]);
+});
+
+it("tells histograms without bounds from those with one", () => {
+  const heatmap = (bounds: readonly number[], counts: readonly number[]): boolean =>
+    hasBounds(explicitHeatmap([{ timeMs: 0, bounds, counts }]));
+  expect(heatmap([], [7])).toBe(false);
+  expect(heatmap([1], [7, 0])).toBe(true);
+  expect(heatmap([1], [0, 7])).toBe(true);
 });
 
 it("brings buckets of other bounds together without losing any", () => {
