@@ -128,6 +128,22 @@ export class Scope implements Component {
   }
 }
 
+/** Kept back of a grace period, to tell clients that their work was ended, and to free what it held. */
+const maxReserveMs = 5000;
+
+/**
+ * Begins a grace period when it is first asked.
+ * @returns how long, in milliseconds, what is under way may still take
+ */
+export function gracePeriod(graceMs: number): () => number {
+  let endMs: number | null = null;
+  return () => {
+    const nowMs = performance.now();
+    endMs ??= nowMs + graceMs - Math.min(maxReserveMs, graceMs / 2);
+    return Math.max(0, endMs - nowMs);
+  };
+}
+
 /** The part of `process` that {@link installSignalHandlers} uses. */
 export interface SignalSource {
   on(signal: "SIGTERM" | "SIGINT", listener: (signal: NodeJS.Signals) => void): unknown;

@@ -28,7 +28,7 @@ import { exposed, type HealthProbes, startHealthServer } from "../routes/http/he
 import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
-import { type Component, Scope } from "../runtime/lifecycle.js";
+import { type Component, gracePeriod, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
@@ -52,6 +52,8 @@ export interface AnalyticsServerOptions {
   readonly span?: SpanSink;
   /** The process plays the role maintenance as well, which then removes retired objects. */
   readonly maintained?: boolean;
+  /** How long queries may go on when it stops, where others have a part in that time. Default: the grace period. */
+  readonly drainMs?: () => number;
   /**
    * A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000.
    */
@@ -68,7 +70,6 @@ export interface AnalyticsServer extends Component {
 }
 
 const ticketLifeMs = 10 * 60_000;
-const drainMs = 10_000;
 /** Queries that may wait for a place, per place. */
 const queuePerPlace = 64;
 
@@ -176,7 +177,12 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     );
     const tls = await readTls(config.analyticsTlsCertFile, config.analyticsTlsKeyFile);
     const server: FlightServer = await scope.start("flight server", () =>
-      startFlightServer({ ...config.analyticsListen, tls, service, drainMs }),
+      startFlightServer({
+        ...config.analyticsListen,
+        tls,
+        service,
+        drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
+      }),
     );
     const uri = `${tls === null ? "grpc" : "grpc+tls"}://${server.address.host}:${server.address.port}`;
     logger.info(

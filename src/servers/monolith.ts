@@ -16,7 +16,7 @@ import type { Config } from "../runtime/config/parse.js";
 import { options } from "../runtime/config/options.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { Scope } from "../runtime/lifecycle.js";
+import { gracePeriod, type Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { startAnalyticsServer } from "./analytics.js";
 import {
@@ -95,6 +95,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const keys = await prepareDatabase(o, roles, databases, dataDirectory);
   const shared = { metrics, span };
 
+  // Queries of both servers end before it does: ingestion may stop last.
+  const drainMs = gracePeriod(config.shutdownGracePeriodSeconds * 1000);
   // Where the web server asks, unless it was told where.
   let ownAnalytics: string | null = null;
   let ownIngestion: string | null = null;
@@ -126,6 +128,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
             maintained: roles.has("maintenance"),
+            drainMs,
           }).then((server) => {
             ownAnalytics = `${analyticsScheme(config)}://${formatReachableAddress(server.address)}`;
             return server;
@@ -142,6 +145,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             objectStoreUri: objectStoreUriOf(config.byRole[roles.has("ingestion") ? "ingestion" : "web"]),
             ...(asksItself ? { analyticsUri: () => ownAnalytics } : {}),
             ingestionUrl: () => ownIngestion,
+            drainMs,
             logger,
           }),
         )

@@ -31,7 +31,7 @@ import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
-import { type Component, Scope } from "../runtime/lifecycle.js";
+import { type Component, gracePeriod, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { serviceVersion } from "../runtime/version.js";
@@ -49,6 +49,8 @@ export interface WebServerOptions {
   readonly analyticsUri?: () => string | null;
   /** The ingestion server that runs beside it, `http://host:port`, once it is known. */
   readonly ingestionUrl?: () => string | null;
+  /** How long queries may go on when it stops, where others have a part in that time. Default: the grace period. */
+  readonly drainMs?: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
@@ -118,6 +120,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       admin,
       appRoutes: admin === null ? null : new AppRoutes({ queries, sources, maps: mapsOf(o, admin), admin }),
       queries,
+      drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
       version: serviceVersion(),
       config: {
         defaultAudience: config.defaultAudience,

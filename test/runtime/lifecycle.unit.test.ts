@@ -1,9 +1,15 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
-import { type Component, Scope, type SignalSource, installSignalHandlers } from "../../src/runtime/lifecycle.js";
+import {
+  type Component,
+  gracePeriod,
+  Scope,
+  type SignalSource,
+  installSignalHandlers,
+} from "../../src/runtime/lifecycle.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 
 const logger = createSilentLogger();
@@ -165,4 +171,17 @@ describe("signals", () => {
     h.remove();
     expect(h.source.listenerCount("SIGTERM") + h.source.listenerCount("SIGINT")).toBe(0);
   });
+});
+
+test("a grace period begins when it is asked for, and keeps five seconds back, or half of it where it is short", () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  try {
+    const [long, short] = [gracePeriod(25_000), gracePeriod(4000)];
+    vi.advanceTimersByTime(60_000);
+    expect([long(), short()]).toEqual([20_000, 2000]);
+    vi.advanceTimersByTime(15_000);
+    expect([long(), short()]).toEqual([5000, 0]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -20,14 +20,17 @@ export interface FlightServerOptions {
   /** PEM texts; null: no TLS. */
   readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
   readonly service: FlightService;
-  /** How long `stop` waits for calls under way, in milliseconds. */
-  readonly drainMs: number;
+  /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
+  readonly drainMs: () => number;
 }
 
 /** A running server. */
 export interface FlightServer extends Component {
   readonly address: { readonly host: string; readonly port: number };
 }
+
+/** Time for the status of calls that were ended, in milliseconds: who reads nothing gets none. */
+const farewellMs = 1000;
 
 /** Largest message from a client. */
 const maxReceiveBytes = 64 * 1024 * 1024;
@@ -89,7 +92,10 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
           resolve();
         });
       });
-      await atMost(drained, o.drainMs);
+      if ((await atMost(drained, o.drainMs())) === null) {
+        o.service.endCalls();
+        await atMost(drained, farewellMs);
+      }
       server.forceShutdown();
     },
   };

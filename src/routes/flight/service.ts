@@ -77,6 +77,8 @@ export interface FlightService {
   readonly methods: UntypedServiceImplementation;
   /** Refuses unknown callers before a message of theirs is read: the library holds each message until it is whole. */
   readonly admission: ServerInterceptor;
+  /** Ends all calls, because the server stops. */
+  readonly endCalls: () => void;
 }
 
 /** Creates the service. */
@@ -109,6 +111,7 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
     o.span({ name: "query", startMs: endMs - elapsedMs, endMs, attributes: {}, error: failed });
   };
 
+  const stopping = new AbortController();
   const queryLimit: CallLimit = {
     ms: o.timeoutMs,
     message: `The query took longer than the ${o.timeoutMs / 1000} seconds that it may take.`,
@@ -122,7 +125,7 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
     limit: CallLimit = queryLimit,
   ): Promise<{ readonly value: T } | { readonly failure: ServiceError }> => {
     const startMs = o.clock.monotonicMs();
-    const limits = limitCall(call, o.clock, limit);
+    const limits = limitCall(call, o.clock, limit, stopping.signal);
     try {
       const value = await body(limits.signal);
       finish(method, startMs);
@@ -261,7 +264,10 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
     DoAction: streamingMessages("DoAction", (call, request) => doAction(context, call, request)),
     ListActions: streamingMessages("ListActions", (call) => listActions(context, call)),
   };
-  return { methods: methodsOfService, admission };
+  const endCalls = (): void => {
+    stopping.abort(new ServiceError("UNAVAILABLE", "The server is stopping; run the query again."));
+  };
+  return { methods: methodsOfService, admission, endCalls };
 }
 
 type Duplex = ServerDuplexStream<Buffer, Buffer>;
@@ -313,11 +319,12 @@ interface CallLimit {
   readonly message: string;
 }
 
-/** A signal that ends with the client's patience or with ours. */
+/** A signal that ends with the client's patience, with ours, or with the server. */
 function limitCall(
   call: LimitedCall,
   clock: Clock,
   { ms, message }: CallLimit,
+  stopping: AbortSignal,
 ): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController();
   const onCancelled = (): void => {
@@ -326,6 +333,9 @@ function limitCall(
   const timer = clock.schedule(() => {
     controller.abort(new ServiceError("DEADLINE_EXCEEDED", message));
   }, ms);
+  const leave = onAbort(stopping, (reason) => {
+    controller.abort(reason);
+  });
   call.on("cancelled", onCancelled);
   if (call.cancelled) {
     onCancelled();
@@ -334,6 +344,7 @@ function limitCall(
     signal: controller.signal,
     release: () => {
       timer.cancel();
+      leave();
       call.off("cancelled", onCancelled);
     },
   };

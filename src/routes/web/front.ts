@@ -52,6 +52,8 @@ export interface WebFrontOptions {
   /** Answers what does not end in the database; null without one. */
   readonly appRoutes: AppRoutes | null;
   readonly queries: Pick<WebQueries, "drain">;
+  /** How long queries may go on when the server stops. */
+  readonly drainMs: () => number;
   /** The web application; null where there is none. */
   readonly app: AppFiles | null;
   readonly version: string;
@@ -69,9 +71,6 @@ export interface WebConfig {
   /** Where OTLP over HTTP goes, without a slash at its end; null while or where that is not known. */
   readonly ingestionUrl: () => string | null;
 }
-
-/** How long queries may go on when the server stops. */
-const queryDrainMs = 2000;
 
 type Session = Extract<SessionOutcome, { kind: "ok" }>;
 
@@ -127,7 +126,7 @@ export class WebFront {
     if (this.#open === 0) {
       return;
     }
-    void this.#o.queries.drain(queryDrainMs);
+    void this.#o.queries.drain(this.#o.drainMs());
     await new Promise<void>((resolve) => {
       this.#onDrained = resolve;
     });

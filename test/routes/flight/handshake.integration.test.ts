@@ -23,7 +23,7 @@ beforeAll(async () => {
     host: "127.0.0.1",
     port: 0,
     tls: null,
-    drainMs: 1000,
+    drainMs: () => 1000,
     service: createFlightService({
       authenticator: anonymousAuthenticator(logger),
       queries: null as never,

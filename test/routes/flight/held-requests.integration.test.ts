@@ -30,7 +30,7 @@ beforeAll(async () => {
     host: "127.0.0.1",
     port: 0,
     tls: null,
-    drainMs: 0,
+    drainMs: () => 0,
     service: createFlightService({
       authenticator,
       queries: null as never,

@@ -6,8 +6,8 @@ import { expect, it } from "vitest";
 
 import { type FlightServerOptions, startFlightServer } from "../../../src/routes/flight/server.js";
 
-const service = { methods: {}, admission: null as never };
-const options: FlightServerOptions = { host: "127.0.0.1", port: 0, tls: null, service, drainMs: 0 };
+const service = { methods: {}, admission: null as never, endCalls: () => undefined };
+const options: FlightServerOptions = { host: "127.0.0.1", port: 0, tls: null, service, drainMs: () => 0 };
 
 it("names the option of an address that is taken", async () => {
   const other = createServer().listen(0, "127.0.0.1");

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, credentials, type ClientReadableStream, Metadata, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
+import { connect as connectClient, staticKey } from "telemetry-service-client";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { ticketOf } from "../../../bench/load/flight-reader.js";
@@ -420,6 +421,24 @@ describe("a slow or vanished reader", () => {
       ["query", "BAD_REQUEST"],
     ]);
   });
+});
+
+it("ends what outlasts the grace period of a server that stops, and says why", async () => {
+  const other = await t.another({ SVC_SHUTDOWN_GRACE_PERIOD_SECONDS: "1" });
+  const client = connectClient({ uri: `grpc://127.0.0.1:${other.port}`, auth: staticKey(t.key) });
+  const { batches } = await client.query("SELECT i FROM range(1000000000000) t(i)");
+  const stops: Promise<void>[] = [];
+  const read = async (): Promise<void> => {
+    for await (const _batch of batches) {
+      stops.push(other.stop());
+    }
+  };
+  await expect(read()).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: "The server is stopping; run the query again.",
+  });
+  await Promise.all(stops);
+  client.close();
 });
 
 describe("metadata", () => {

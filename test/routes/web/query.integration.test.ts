@@ -282,7 +282,7 @@ it("ends the stream with an error when the analytics server vanishes in the midd
 });
 
 it("ends running queries with an error when the web server stops", async () => {
-  const web = await world.beside({});
+  const web = await world.beside({ SVC_SHUTDOWN_GRACE_PERIOD_SECONDS: "1" });
   const stream = await startQuery(web.url, guest, { sql: endless });
   const answer = readAnswer(stream);
   await web.stop();
