@@ -125,10 +125,13 @@ describe("tokens of a real provider", () => {
     expect(provider.keySetRequests() - before).toBe(1);
   });
 
-  it("are accepted after a key rotation, which one fetch discovers", async () => {
+  it.each([
+    ["another id", "second", "ES256"],
+    ["the id of the old one", "first", "RS256"],
+  ])("are accepted after a rotation to a key with %s, which one fetch discovers", async (_what, kid, alg) => {
     const authenticator = oidc();
     await authenticator.authenticate(bearer(await provider.issueToken()));
-    const next = await makeSigningKey("second", "ES256");
+    const next = await makeSigningKey(kid, alg);
     provider.rotate(next);
     nowMs = 31_000;
     const before = provider.keySetRequests();

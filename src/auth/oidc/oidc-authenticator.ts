@@ -243,10 +243,11 @@ async function verifyWithRefetch(
   try {
     return await check(await keySet.keys());
   } catch (error) {
-    if (!(error instanceof errors.JWKSNoMatchingKey)) {
+    // A provider may also give a new key the id of the old one, or none.
+    if (!(error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed)) {
       throw error;
     }
-    const keys = await keySet.keysForUnknownId();
+    const keys = await keySet.keysForUnknown();
     if (keys === null) {
       throw error;
     }

@@ -6,8 +6,8 @@
  *   empty, expired  all callers wait for one shared fetch; when it fails, `unavailable`
  *   fresh           answered from memory
  *   ageing          answered from memory, while a fetch runs, so that nobody waits
- * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. An
- * unknown `kid` leads to a fetch, at most once per cool-down, however recent the last regular fetch.
+ * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. A signature
+ * by an unknown key leads to a fetch, at most once per cool-down, however recent the last regular fetch.
  * After a failed fetch the next one waits a little. A fetch is bounded in time and bytes and follows no
  * redirect; of its result only public keys for signatures are used.
  */
@@ -21,7 +21,7 @@ import type { SharedClock } from "../shared-clock.js";
 
 const defaultFetchTimeoutMs = 5000;
 const maxKeys = 100;
-/** Least time between two fetches for unknown key ids. */
+/** Least time between two fetches for unknown keys. */
 const cooldownMs = 30_000;
 const retryMs = 1000;
 
@@ -49,7 +49,7 @@ export class OidcKeySet {
   #keys: JWTVerifyGetKey | null = null;
   #fetchedAtMs = Number.NEGATIVE_INFINITY;
   #attemptedAtMs = Number.NEGATIVE_INFINITY;
-  #soughtIdAtMs = Number.NEGATIVE_INFINITY;
+  #soughtAtMs = Number.NEGATIVE_INFINITY;
   #lastFailed = false;
   readonly #fetching = new SingleFlight(() => this.#load());
 
@@ -79,12 +79,12 @@ export class OidcKeySet {
    * for such a one within the cool-down.
    * @throws KeySetUnavailable when the provider could not be asked.
    */
-  async keysForUnknownId(): Promise<JWTVerifyGetKey | null> {
+  async keysForUnknown(): Promise<JWTVerifyGetKey | null> {
     const nowMs = this.#o.clock();
     if (this.#lastFailed) {
       await this.#fetchUnlessJustFailed();
-    } else if (this.#fetching.underWay || nowMs - this.#soughtIdAtMs >= cooldownMs) {
-      this.#soughtIdAtMs = nowMs;
+    } else if (this.#fetching.underWay || nowMs - this.#soughtAtMs >= cooldownMs) {
+      this.#soughtAtMs = nowMs;
       await this.#fetching.run();
     } else {
       return null;
