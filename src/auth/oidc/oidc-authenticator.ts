@@ -26,7 +26,8 @@ import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
 import { identityName, type Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
-const clockToleranceSeconds = 60;
+/** How far the clock of a provider may be from ours. */
+export const clockToleranceSeconds = 60;
 const maxValidations = 512;
 /** In UTF-8: with a prefix it fits what grants and groups hold, and as characters what columns of names do. */
 const maxIdentityBytes = 255;
@@ -109,7 +110,10 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
       if (error instanceof KeySetUnavailable) {
         return unavailable;
       }
-      if (error instanceof errors.JOSEError || error instanceof ServiceError) {
+      if (error instanceof ServiceError) {
+        return { kind: "rejected", message: `invalid token: ${error.message}` };
+      }
+      if (error instanceof errors.JOSEError) {
         return invalidToken;
       }
       // Broken keys and tokens make the crypto layer throw errors of its own; all mean "not valid".
@@ -188,22 +192,25 @@ async function verify(token: string, issuers: ReadonlyMap<string, Issuer>, wallM
   const { alg, typ } = decodeProtectedHeader(token);
   const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
   if (iss === undefined || issuer === undefined) {
-    throw refusal("unknown issuer");
+    throw refusal("SVC_OIDC_CONFIG does not name its issuer");
   }
   if (typeof alg !== "string" || !acceptedAlgorithms.includes(alg)) {
-    throw refusal("algorithm");
+    throw refusal("its algorithm is not accepted");
   }
   // Other kinds of JWT by the same issuer, such as logout tokens, are not credentials.
   if (typ !== undefined && (typeof typ !== "string" || !tokenTypes.has(typ.toLowerCase()))) {
-    throw refusal("type");
+    throw refusal("its type is that of no identity or access token");
   }
   const check = async (keys: Parameters<typeof jwtVerify>[1]): Promise<JWTPayload> => {
+    // Of claims it speaks only when the signature is good.
     const { payload } = await jwtVerify(token, keys, {
       issuer: iss,
       algorithms: acceptedAlgorithms,
       clockTolerance: clockToleranceSeconds,
       currentDate: new Date(wallMs()),
       requiredClaims: ["exp", "iat", "sub", "aud"],
+    }).catch((error: unknown) => {
+      throw claimRefusal(error) ?? error;
     });
     return payload;
   };
@@ -211,13 +218,13 @@ async function verify(token: string, issuers: ReadonlyMap<string, Issuer>, wallM
   assertMeantForUs(payload, issuer.audiences);
   const latestIat = wallMs() / 1000 + clockToleranceSeconds;
   if (typeof payload.iat !== "number" || payload.iat > latestIat) {
-    throw refusal("issued at");
+    throw refusal(`it was issued in the future; ${checkClocks}`);
   }
   if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) {
-    throw refusal("subject");
+    throw refusal("its subject is empty, too long or no text");
   }
   if (Number(payload.exp) > latestExpSeconds) {
-    throw refusal("expiry");
+    throw refusal("its end is beyond the year 9999");
   }
   return payload;
 }
@@ -228,12 +235,27 @@ function assertMeantForUs(payload: JWTPayload, audiences: ReadonlySet<string>): 
   // Equal, alone or as the only entry of a list: a token with a second audience is refused.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   if (typeof only !== "string" || !audiences.has(only)) {
-    throw refusal("audience");
+    throw refusal("its audience is not, or not only, the one in SVC_OIDC_CONFIG");
   }
   // A token that was issued to another client belongs to that client only.
   if (azp !== undefined && (typeof azp !== "string" || !audiences.has(azp))) {
-    throw refusal("authorized party");
+    throw refusal("it was issued to another client");
   }
+}
+
+const checkClocks = "check the clocks of this server and of the identity provider";
+
+/** What is wrong with the claims of a token that its issuer did sign; null when something else is wrong. */
+function claimRefusal(error: unknown): ServiceError | null {
+  if (error instanceof errors.JWTExpired) {
+    return refusal("it has expired");
+  }
+  if (!(error instanceof errors.JWTClaimValidationFailed)) {
+    return null;
+  }
+  return error.claim === "nbf" && error.reason === "check_failed"
+    ? refusal(`it is not valid yet; ${checkClocks}`)
+    : refusal(error.message);
 }
 
 async function verifyWithRefetch(

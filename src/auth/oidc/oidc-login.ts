@@ -14,6 +14,7 @@ import {
   authorizationCodeGrant,
   buildAuthorizationUrl,
   calculatePKCECodeChallenge,
+  clockTolerance,
   type Configuration,
   customFetch,
   type CustomFetch,
@@ -28,6 +29,7 @@ import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
+import { clockToleranceSeconds } from "./oidc-authenticator.js";
 
 const metadataLifeMs = 3600_000;
 const retryMs = 1000;
@@ -175,7 +177,8 @@ export class OidcLogin {
       configuration = await discovery(
         new URL(issuer),
         entry.audience,
-        undefined,
+        // The token is checked once more, with the same tolerance.
+        { [clockTolerance]: clockToleranceSeconds },
         clientAuthentication(this.#o.clientSecret),
         {
           timeout: (this.#o.requestTimeoutMs ?? 5000) / 1000,

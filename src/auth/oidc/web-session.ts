@@ -42,6 +42,9 @@ export function createWebSessions(o: { readonly authenticator: Pick<Authenticato
     if (outcome.kind === "unavailable") {
       return outcome;
     }
+    if (outcome.kind === "rejected") {
+      return rejected(`${outcome.message}; log in again`);
+    }
     // `oidc` only: whatever the authenticator may also accept is no identity token.
     if (outcome.kind !== "ok" || outcome.principal.kind !== "oidc") {
       return rejected("the identity token is not valid or has expired; log in again");

@@ -359,14 +359,17 @@ describe("a callback", () => {
       expect(browser.cookie("id_token")).toBeNull();
       t.provider.intercept(null);
     }
-    // The same way of answering is accepted when nothing is wrong.
+    // The same way of answering is accepted when nothing is wrong, and the provider's clock less than a minute ahead.
     const browser = new TestBrowser();
     let nonce = "";
     const { url } = await browser.logIn(`${server.base}/auth/login`, "ann", (at) => {
       nonce = at.searchParams.get("nonce") ?? nonce;
       return at.pathname.endsWith("/auth/callback");
     });
-    answerTokens(async (claims) => ({ id_token: await signToken(t.key, { ...claims, nonce }) }));
+    const ahead = Math.floor(Date.now() / 1000) + 50;
+    answerTokens(async (claims) => ({
+      id_token: await signToken(t.key, { ...claims, nonce, iat: ahead, nbf: ahead }),
+    }));
     expect((await browser.request(url)).status).toBe(302);
   });
 
