@@ -1,6 +1,6 @@
 /**
- * The session, which the server keeps in cookies. When an answer is 401, the token is refreshed; where that does not
- * work, the person is asked to log in beside the page, and everything that waits goes on afterwards. A page belongs to
+ * The session, which the server keeps in cookies. When an answer is 401, the token is refreshed; where that is
+ * refused, the person is asked to log in beside the page, and everything that waits goes on afterwards. A page belongs to
  * one person: after a logout, and when somebody else logs in, in any tab, none goes on.
  */
 import { useSyncExternalStore } from "react";
@@ -89,7 +89,7 @@ export async function startSession(): Promise<boolean> {
 
 /**
  * Resolves when there is a session again; all that wait share one renewal.
- * @throws DOMException AbortError when the signal fires before.
+ * @throws ApiError when that cannot be told now; DOMException AbortError when the signal fires before.
  */
 export async function renewSession(signal?: AbortSignal): Promise<void> {
   renewal ??= renew().finally(() => {
@@ -183,8 +183,12 @@ export async function logOut(): Promise<void> {
   window.location.assign(`${baseUrl.pathname}login`);
 }
 
+/** False: there is nothing to refresh any more. @throws ApiError when that cannot be told now. */
 async function refresh(): Promise<boolean> {
   const response = await send("auth/refresh", { method: "POST", body: {} });
+  if (!response.ok && response.status !== 401) {
+    throw await errorOf(response);
+  }
   return response.ok;
 }
 
