@@ -21,6 +21,8 @@ type Stored = Extract<IngestResult, { kind: "stored" }>;
 export interface ExchangeHost {
   readonly arena: Arena;
   readonly maxBodyBytes: number;
+  /** The server stops: a connection that has its answer ends, so that its client sends nothing more into it. */
+  readonly draining: boolean;
   /** The body and the credential are complete: hand the exchange over. */
   complete(exchange: Exchange): void;
   /** The exchange has its answer, or its client is gone. */
@@ -166,12 +168,13 @@ export class Exchange implements PendingRequest {
       }
       this.#response.cork(() => {
         const signal = codeSignal(this.code);
-        writeExportResponse(this.#response, this.#format, signal, result, this.#last);
+        const close = this.#last || this.#host.draining;
+        writeExportResponse(this.#response, this.#format, signal, result, close);
       });
       this.#host.ended(this, 200);
     } else {
       const refusal = refusalFor(result);
-      this.#writeRefusal(refusal, false);
+      this.#writeRefusal(refusal, this.#host.draining);
       this.#host.ended(this, httpStatusOf(refusal));
     }
   }

@@ -108,6 +108,10 @@ export class OtlpFront implements ExchangeHost {
     this.#updateGauges();
   }
 
+  get draining(): boolean {
+    return this.#draining;
+  }
+
   /** The routes by path. */
   get routes(): Map<string, HttpHandler> {
     return new Map(this.#options.paths.map(([path, signal]) => [path, this.#handler(signal)]));

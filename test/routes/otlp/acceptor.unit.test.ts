@@ -105,10 +105,10 @@ test("a request is handed over by its place in the arena, and answered under its
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
 });
 
-test("a drain waits for open requests, and takes no new connection", async () => {
+test("a drain waits for open requests, ends their connections, and takes no new one", async () => {
   const { acceptor, url } = await start();
-  const response = post(url, protobufLogs("mark"));
-  await until(() => batches.length === 1);
+  const responses = [post(url, protobufLogs("mark")), post(url, protobufLogs("mark"))];
+  await until(() => batches.reduce((sum, batch) => sum + requestCount(batch), 0) === 2);
   let drained = false;
   const draining = acceptor.ask("drain", undefined).then(() => {
     drained = true;
@@ -121,8 +121,16 @@ test("a drain waits for open requests, and takes no new connection", async () =>
     );
   await until(refused);
   expect(drained).toBe(false);
-  acceptor.tell(writeResults(takeIds(), [stored]));
-  expect((await response).status).toBe(200);
+  acceptor.tell(writeResults(takeIds(), [stored, { kind: "unavailable", retryAfterSeconds: 7 }]));
+  const answers = (await Promise.all(responses)).map(
+    ({ status, headers }) => [status, headers.get("connection")] as const,
+  );
+  expect(new Map(answers)).toEqual(
+    new Map([
+      [200, "close"],
+      [503, "close"],
+    ]),
+  );
   await draining;
 });
 
