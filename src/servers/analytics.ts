@@ -152,6 +152,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       metrics,
       ...(o.span === undefined ? {} : { span: o.span }),
     });
+    const dependencies = readyWith(sql, store);
+    let stopping = false;
     const probes: HealthProbes = {
       health: () => {
         if (!engines.healthy) {
@@ -162,7 +164,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         }
         return keys?.healthy === false ? "keys cannot be looked up" : null;
       },
-      ready: readyWith(sql, store),
+      // It is asked at another address than the one that takes no more calls.
+      ready: () => (stopping ? Promise.resolve("the server is stopping") : dependencies()),
       ...exposed(metrics),
     };
     const health: HttpListener = await scope.start("health sidecar", () =>
@@ -194,7 +197,10 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       address: server.address,
       healthAddress: health.address,
       probes,
-      stop: () => scope.stop(),
+      stop() {
+        stopping = true;
+        return scope.stop();
+      },
     };
   });
 }

@@ -34,6 +34,7 @@ export interface TestAnalytics {
 /** A server that shares database and lake with the one it was started by. */
 export interface OtherAnalytics {
   readonly port: number;
+  readonly healthPort: number;
   stop(): Promise<void>;
 }
 
@@ -83,7 +84,7 @@ export async function startTestAnalytics(
     untilGauge: (name, value) => until(async () => (await gauge(name)) === value),
     another: async (variables = {}) => {
       const other = await start(variables, createMetrics());
-      return { port: other.address.port, stop: () => other.stop() };
+      return { port: other.address.port, healthPort: other.healthAddress.port, stop: () => other.stop() };
     },
     stop: async () => {
       await server.stop();

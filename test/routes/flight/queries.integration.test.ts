@@ -423,20 +423,25 @@ describe("a slow or vanished reader", () => {
   });
 });
 
-it("ends what outlasts the grace period of a server that stops, and says why", async () => {
-  const other = await t.another({ SVC_SHUTDOWN_GRACE_PERIOD_SECONDS: "1" });
+it("ends what outlasts the grace period of a server that stops, says why, and is not ready until then", async () => {
+  const other = await t.another({ SVC_SHUTDOWN_GRACE_PERIOD_SECONDS: "4" });
   const client = connectClient({ uri: `grpc://127.0.0.1:${other.port}`, auth: staticKey(t.key) });
   const { batches } = await client.query("SELECT i FROM range(1000000000000) t(i)");
   const stops: Promise<void>[] = [];
+  const ready: Promise<number>[] = [];
   const read = async (): Promise<void> => {
     for await (const _batch of batches) {
-      stops.push(other.stop());
+      if (stops.length === 0) {
+        stops.push(other.stop());
+        ready.push(fetch(`http://127.0.0.1:${other.healthPort}/ready`).then(({ status: code }) => code));
+      }
     }
   };
   await expect(read()).rejects.toMatchObject({
     code: "UNAVAILABLE",
     message: "The server is stopping; run the query again.",
   });
+  expect(await Promise.all(ready)).toEqual([503]);
   await Promise.all(stops);
   client.close();
 });
