@@ -10,6 +10,7 @@ import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { abortReason, ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -136,7 +137,7 @@ export class EngineSupervisor implements Component {
 
   private constructor(o: EngineSupervisorOptions) {
     this.#o = o;
-    this.#entry = o.entry ?? new URL("./engine-process.js", import.meta.url).pathname;
+    this.#entry = o.entry ?? fileURLToPath(new URL("./engine-process.js", import.meta.url));
     this.#idleMs = o.idleMs ?? 60_000;
     this.#systemLimits = o.systemLimits ?? process.platform === "linux";
     const { metrics } = o;

@@ -1,10 +1,11 @@
 /** A program that starts an engine when nearly all file descriptors are taken, and prints what comes of it. */
 import { closeSync, openSync, writeSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 import { EngineClient } from "../../../src/engine/engine-client.js";
 import { MessageSlots } from "../../../src/engine/message-slots.js";
 
-const entry = new URL("../../../src/engine/engine-process.js", import.meta.url).pathname;
+const entry = fileURLToPath(new URL("../../../src/engine/engine-process.js", import.meta.url));
 
 // What is loaded at the first use needs descriptors as well.
 MessageSlots.create()?.close();

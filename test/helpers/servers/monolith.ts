@@ -113,12 +113,13 @@ export const freeDevelopmentPorts = [...freePorts, "--development-oidc-listen=12
 export async function startMonolithProcess(
   dataDirectory: string,
   args: readonly string[] = [],
+  program = "src/bin/telemetry-monolith.js",
 ): Promise<MonolithProcess> {
   const child = spawn(
     process.execPath,
     [
       "--enable-source-maps",
-      compiled("src/bin/telemetry-monolith.js"),
+      compiled(program),
       "--development",
       `--data-dir=${dataDirectory}`,
       ...freeDevelopmentPorts,
