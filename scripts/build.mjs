@@ -3,12 +3,20 @@
 // cannot go on running.
 // With --noEmit it checks the service's types only; those that it needs of the other packages are in their dist/.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const workspace = join(dirname(fileURLToPath(import.meta.url)), "..");
+// An older Node.js would end with the name of what it lacks, here or in a program.
+const { engines } = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
+const needed = engines.node.replace(">=", "");
+if (needed.localeCompare(process.versions.node, "en", { numeric: true }) > 0) {
+  process.stderr.write(`This needs Node.js ${needed} or newer; ${process.execPath} is ${process.versions.node}.\n`);
+  process.exit(1);
+}
+
 const checkOnly = process.argv.includes("--noEmit");
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 

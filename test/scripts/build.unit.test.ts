@@ -35,7 +35,7 @@ beforeEach(() => {
     tsBuildInfoFile: "dist/.tsbuildinfo",
   };
   write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["src"], exclude: ["src/**/assembly"] }));
-  write("package.json", '{"type": "module"}');
+  write("package.json", '{"type": "module", "engines": {"node": ">=20.19"}}');
   write("src/one.ts", "export const one: number = 1;\n");
   write("src/inner/two.ts", "export const two: number = 2;\n");
   age();
@@ -111,4 +111,11 @@ it("compiles again where what it made is gone", () => {
   rmSync(path.join(workspace, "dist"), { recursive: true });
   age();
   expect(build()).toEqual({ status: 0, compiled: true });
+});
+
+it.each(["9999.0", `${process.versions.node.split(".")[0]}.9999`])("says that it needs Node.js %s", (needed) => {
+  write("package.json", `{"type": "module", "engines": {"node": ">=${needed}"}}`);
+  const { status, stderr } = spawnSync(process.execPath, [path.join(workspace, "scripts/build.mjs")]);
+  const here = `${process.execPath} is ${process.versions.node}`;
+  expect([status, stderr.toString()]).toEqual([1, `This needs Node.js ${needed} or newer; ${here}.\n`]);
 });
