@@ -170,10 +170,12 @@ describe("telemetry query", () => {
     await mkdir(path.join(beside, "data"));
     await cp(path.join(data.directory, "dev.env"), path.join(beside, "data", "dev.env"));
     const hinted = await query(["SELECT 1"], { env: without, cwd: beside });
+    const login = await runProgram(commandLine, ["login"], { cwd: beside });
     await rm(beside, { recursive: true });
     expect(hinted.code).toBe(1);
     expect(hinted.stderr).toContain('run ". data/dev.env" first');
     expect(hinted.stderr).not.toContain("svk_");
+    expect(login.stderr).toBe('telemetry: run ". data/dev.env" first to use the development server started here\n');
   });
 
   it("ends lines of CSV with LF, and with CRLF when it is asked to", async () => {

@@ -20,7 +20,7 @@ import { routes } from "./admin/routes.js";
 import { type CommandContext, type Define, UsageError, exitCodes } from "./context.js";
 import { showFields, showJson } from "./formats/show.js";
 import { addSettings, loginSettings, readSettings, shared } from "./settings.js";
-import { chosenLogin, chosenTokenFile, identityToken } from "./sign-in.js";
+import { chosenLogin, chosenTokenFile, developmentHint, identityToken } from "./sign-in.js";
 
 /** `telemetry login`. */
 export const defineLogin: Define = (command, runs, context) => {
@@ -30,7 +30,8 @@ export const defineLogin: Define = (command, runs, context) => {
     const values = readSettings(command, context.env, settings);
     const provider = await chosenLogin(values, context, "log-in");
     if (provider === null) {
-      throw new UsageError("set SVC_OIDC_ISSUER and SVC_OIDC_CLIENT_ID to say where to log in");
+      const advice = await developmentHint(context);
+      throw new UsageError(advice ?? "set SVC_OIDC_ISSUER and SVC_OIDC_CLIENT_ID to say where to log in");
     }
     let login: StoredLogin;
     try {

@@ -1,6 +1,4 @@
 /** `telemetry query`: reads the command line and calls query.ts. */
-import { access } from "node:fs/promises";
-import path from "node:path";
 import { status } from "@grpc/grpc-js";
 
 import { noToken } from "../auth/auth-provider.js";
@@ -21,7 +19,7 @@ import {
   text,
   whole,
 } from "./settings.js";
-import { chosenAuth } from "./sign-in.js";
+import { chosenAuth, developmentHint } from "./sign-in.js";
 import { type Terminal, readAll } from "./terminal.js";
 import { parseTime } from "./time-range.js";
 
@@ -131,10 +129,7 @@ export function warnAboutPlaintext(o: Pick<QueryCommand, "analyticsUri" | "auth"
   }
 }
 
-/**
- * Adds what to do to a refusal that has a usual cause. The file is only named, never read: a query
- * must not go to another server because of the directory it was typed in.
- */
+/** Adds what to do to a refusal that has a usual cause. */
 export async function withHint(
   failure: unknown,
   o: Pick<QueryCommand, "auth" | "analyticsUri">,
@@ -154,22 +149,8 @@ export async function withHint(
   if (!noKey && !unset) {
     return failure;
   }
-  const file = path.join("data", "dev.env");
-  const found = await exists(path.resolve(context.workingDirectory, file));
-  const advice = found
-    ? `run ". ${file}" first to use the development server started here`
-    : noKey
-      ? "set SVC_ANALYTICS_API_KEY, or run: telemetry login"
-      : "set SVC_ANALYTICS_URI";
+  const advice =
+    (await developmentHint(context)) ??
+    (noKey ? "set SVC_ANALYTICS_API_KEY, or run: telemetry login" : "set SVC_ANALYTICS_URI");
   return new FlightSqlError(failure.status, `${failure.message}; ${advice}`, { cause: failure });
-}
-
-async function exists(file: string): Promise<boolean> {
-  try {
-    await access(file);
-    return true;
-  } catch {
-    // Missing or out of reach: in both cases there is nothing to point to.
-    return false;
-  }
 }

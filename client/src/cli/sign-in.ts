@@ -1,4 +1,5 @@
 /** Who a command acts as: the key or the login that its settings and files name. */
+import { access } from "node:fs/promises";
 import path from "node:path";
 
 import { type AuthProvider, StaticKeyProvider, noToken, staticKey } from "../auth/auth-provider.js";
@@ -92,4 +93,19 @@ export async function identityToken(
     ? readIdentityToken(tokenFile)
     : login.identityToken(context.terminal.interrupted));
   return { idToken, tokenFile };
+}
+
+/**
+ * What to do in a directory where development mode was started, or null. The file is only named, never read: a
+ * command must not go to another server because of the directory it was typed in.
+ */
+export async function developmentHint(context: CommandContext): Promise<string | null> {
+  const file = path.join("data", "dev.env");
+  try {
+    await access(path.resolve(context.workingDirectory, file));
+    return `run ". ${file}" first to use the development server started here`;
+  } catch {
+    // Missing or out of reach: in both cases there is nothing to point to.
+    return null;
+  }
 }
