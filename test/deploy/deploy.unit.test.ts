@@ -285,6 +285,10 @@ describe("systemd", () => {
     const env = { SVC_INGESTION_LISTEN: "0.0.0.0:9000" };
     expect(configured(command.replace("%i", role).split(" "), env)).toEqual([9000]);
   });
+
+  it("lets queries spill to a disk: /tmp is memory where systemd says so", () => {
+    expect(unit.split("\n")).toEqual(expect.arrayContaining(["Environment=TMPDIR=/var/tmp", "PrivateTmp=true"]));
+  });
 });
 
 it("systemd starts the object cache", () => {

@@ -365,7 +365,7 @@ export const options = {
     kind: bytes(0, 16_384 * GiB),
     default: 4 * GiB,
     roles: ["analytics", "maintenance"],
-    help: "Disk space that one query or one merge may spill to.",
+    help: "Space that one query or one merge may spill to below `TMPDIR` (`/tmp`), which should be on a disk.",
   }),
   SVC_QUERY_SPARE_ENGINES: row({
     kind: int(0, 256),
