@@ -115,10 +115,20 @@ describe("Docker Compose", () => {
       const own = name === "dex" ? [Number(/0\.0\.0\.0:(\d+)/u.exec(read("deploy/dex.yaml"))?.[1])] : ports.get(name);
       expect({ name, ports: own }).toEqual({ name, ports: expect.arrayContaining([Number(port)]) });
     }
-    const { issuer } = parse(read("deploy/dex.yaml").replaceAll(/\{\{ \.Env\.(\w+) \}\}/gu, "$1")) as {
+    const dex = parse(read("deploy/dex.yaml").replaceAll(/\{\{ \.Env\.(\w+) \}\}/gu, "$1")) as {
       readonly issuer: string;
+      readonly staticClients: readonly { readonly id: string; readonly secret?: string; readonly public?: true }[];
     };
-    expect(text).toContain(issuer.replace("DOMAIN", "${DOMAIN}"));
+    const issuer = dex.issuer.replace("DOMAIN", known["DOMAIN"] ?? "");
+    const { issuers } = JSON.parse(services["web"]?.environment["SVC_OIDC_CONFIG"] ?? "") as {
+      readonly issuers: unknown;
+    };
+    expect(issuers).toEqual(dex.staticClients.map(({ id }) => ({ issuer, audience: id })));
+    // The web server, whose client the first is, has a secret; the command line can keep none.
+    expect(dex.staticClients.map((client) => [typeof client.secret, client.public])).toEqual([
+      ["string", undefined],
+      ["undefined", true],
+    ]);
   });
 });
 
