@@ -55,6 +55,7 @@ describe.each(drivers)("with the driver %s", (driver) => {
     expect(stream.status).toBe(200);
     expect(stream.headers["content-type"]).toBe("application/vnd.telemetry.frames");
     expect(stream.headers["cache-control"]).toBe("no-store");
+    expect(stream.headers["x-accel-buffering"]).toBe("no");
     const { kinds, arrow, last } = await readAnswer(stream);
     expect(kinds).toMatch(/^SB+D$/);
     const rows = rowsOf(arrow);

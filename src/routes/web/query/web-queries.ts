@@ -164,6 +164,8 @@ export class WebQueries {
     const format = query.accept.includes(arrowStreamType) ? arrowStream : frames;
     const headers = [
       ["Content-Type", format.contentType],
+      // nginx would keep progress and the first rows until it has some kilobytes.
+      ["X-Accel-Buffering", "no"],
       ["X-Request-Id", requestId],
     ] as const;
     let source: OpenSource | null = null;
