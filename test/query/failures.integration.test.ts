@@ -115,6 +115,35 @@ describe("a query that fails after many rows", () => {
     expect(summary.rows).toBeLessThan(200_000);
   });
 
+  it("at one row of many objects fails with DuckDB's words, and nothing before them", async () => {
+    const directory = path.join(t.lakeDirectory, "one-row");
+    await mkdir(directory, { recursive: true });
+    const instance = await DuckDBInstance.create(":memory:");
+    const connection = await instance.connect();
+    const paths = Array.from({ length: 10 }, (_, i) => path.join(directory, `${i}.parquet`));
+    for (const [i, file] of paths.entries()) {
+      await connection.run(
+        `COPY (SELECT make_timestamp_ns(i) AS time, CASE WHEN i > 0 OR ${i} <> 1 THEN '1' ELSE 'x' END AS msg
+         FROM range(3000) t(i)) TO '${file}'`,
+      );
+    }
+    connection.closeSync();
+    instance.closeSync();
+    const source = { ...emptySource, groups: paths.map((file) => ({ audience: "public", paths: [file] })) };
+    const sources: TestSources = {
+      files: [{ name: "log_entries", view: "log_entries", sources: [source] }],
+      rows: [],
+    };
+    const sql = "SELECT time, msg FROM log_entries WHERE CAST(msg AS INTEGER) > 0";
+    const told = new Set<string | undefined>();
+    for (let i = 0; i < 20; i++) {
+      told.add((await failureOf(sql, sources)).told?.message.split("\n")[0]);
+    }
+    expect([...told]).toEqual([
+      "Conversion Error: Could not convert string 'x' to INT32 when casting from source column msg",
+    ]);
+  });
+
   it("is whole when nothing fails", async () => {
     const sql = late("CASE WHEN i = 1000000 THEN error('boom') ELSE i::VARCHAR END");
     expect((await t.query(sql)).numRows).toBe(1_000_000);

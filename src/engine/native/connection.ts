@@ -141,6 +141,10 @@ function pause(ms: number): void {
   Atomics.wait(nobodyWakes, 0, 0, Math.min(ms, longestPauseMs));
 }
 
+/** What DuckDB puts before the error of a statement that fails between its first rows and the call for its result. */
+const askedAgain =
+  /^Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result\s+Error: /u;
+
 /** duckdb_result: five words that are no longer used, and the address of what it holds. */
 const resultWords = 6;
 
@@ -186,7 +190,8 @@ export class Result {
 
   /** What DuckDB says went wrong. */
   error(): DuckDbError {
-    return new DuckDbError(this.#native.duckdb.result_error(this.address) ?? "Error: the statement failed");
+    const words = this.#native.duckdb.result_error(this.address) ?? "Error: the statement failed";
+    return new DuckDbError(words.replace(askedAgain, ""));
   }
 
   close(): void {
