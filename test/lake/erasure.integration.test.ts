@@ -68,6 +68,15 @@ it("takes rows out of objects of every level, removes those that become empty, a
   });
 });
 
+it("leaves what is ingested while it waits", async () => {
+  await addLogs([log("1")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  await addLogs([log("2")]);
+  await runTask(taskContext(lab), taskId);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, error: null });
+  expect(await messages()).toEqual(["2"]);
+});
+
 function killEngine(): void {
   const engines = childrenOf(process.pid, "engine-process");
   expect(engines).toHaveLength(1);

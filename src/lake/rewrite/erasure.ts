@@ -1,8 +1,9 @@
 /**
  * Erasure: rows that meet a condition go from every object of an audience, at every level.
  *
- * **What it reaches**: all objects that are in the catalogue when it comes to their table, so every row that was
- * acknowledged before the call. Rows that arrive later are not erased. While it is at a table nobody merges it; objects
+ * **What it reaches**: all objects that are in the catalogue when it comes to their table, but those that were ingested
+ * after the call; so every row that was acknowledged before it. Rows that arrive later are not erased, unless they are
+ * merged with others before the erasure comes to their table. While it is at a table nobody merges it; objects
  * that come from a merge all the same (a session was lost) are looked through in another round.
  *
  * **Resumable.** What each object loses is counted in the transaction that replaces it. After a crash the task is still
@@ -52,7 +53,7 @@ async function eraseFrom(
   context: RewriteContext,
   connection: Sql,
   process: MergeProcess,
-  { taskId, filter }: Erasure,
+  { taskId, filter, createdSeconds }: Erasure,
   viewSet: TableName,
   audience: string | null,
 ): Promise<void> {
@@ -63,15 +64,11 @@ async function eraseFrom(
   const { beginNs, endNs } = filter;
   const processId = filter.condition.kind === "process" ? filter.condition.processId : null;
   const engine = engineFor(context, process, viewSet, audience);
+  const query = { viewSet, audience, beginNs, endNs, processId, ingestedBefore: createdSeconds };
   const seen = new Set<string>();
-  /** Their replacement lost against another transaction, which may have left them. */
-  const again = new Set<string>();
-  for (let first = true; ; first = false) {
-    const found = await selectRewriteSources(connection, { viewSet, audience, beginNs, endNs, processId });
-    // What is new at level 0 has arrived since.
-    const sources = found.filter(
-      ({ partitionId, level }) => !seen.has(partitionId) && (first || level > 0 || again.has(partitionId)),
-    );
+  for (;;) {
+    const found = await selectRewriteSources(connection, query);
+    const sources = found.filter(({ partitionId }) => !seen.has(partitionId));
     if (sources.length === 0) {
       return;
     }
@@ -91,7 +88,10 @@ async function eraseFrom(
         },
       });
       for (const { partitionId } of step) {
-        (gone.includes(partitionId) ? again : seen).add(partitionId);
+        // A replacement may lose against another transaction, which may have left the object.
+        if (!gone.includes(partitionId)) {
+          seen.add(partitionId);
+        }
       }
     }
   }

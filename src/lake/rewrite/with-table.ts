@@ -83,6 +83,8 @@ export interface SourceQuery {
   readonly processId?: string | null;
   /** Those with rows received before this, in seconds since 1970. */
   readonly receivedBefore?: number;
+  /** Those that were merged, or published before this, in seconds since 1970. */
+  readonly ingestedBefore?: number;
   /** Those whose ids come after this one. */
   readonly after?: string | undefined;
   readonly limit?: number;
@@ -104,7 +106,8 @@ export function rewriteSourceColumns(sql: Sql) {
 
 /** Partitions to look through, by id. */
 export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<ReceivedSource[]> {
-  const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, after, limit } = query;
+  const { viewSet, audience, beginNs = null, endNs = null, processId = null } = query;
+  const { receivedBefore, ingestedBefore, after, limit } = query;
   return sql<ReceivedSource[]>`
     select ${rewriteSourceColumns(sql)}, extract(epoch from min_insert_time)::float8 as "receivedFromSeconds"
     from lakehouse_partitions
@@ -113,6 +116,7 @@ export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promis
       ${endNs === null ? sql`` : sql`and min_time_ns < ${endNs}`}
       ${processId === null ? sql`` : sql`and (process_ids is null or ${processId}::uuid = any(process_ids))`}
       ${receivedBefore === undefined ? sql`` : sql`and min_insert_time < to_timestamp(${receivedBefore}::float8)`}
+      ${ingestedBefore === undefined ? sql`` : sql`and (level > 0 or created_at < to_timestamp(${ingestedBefore}::float8))`}
       ${after === undefined ? sql`` : sql`and partition_id > ${after}::uuid`}
     order by partition_id ${limit === undefined ? sql`` : sql`limit ${limit}`}`;
 }
