@@ -97,6 +97,14 @@ describe("a monolith in development mode", () => {
     expect(span).toEqual({ name: "bonjour, monde" });
   });
 
+  it("stores what the JavaScript of docs/sending.md sends, as the service that a variable names", async () => {
+    const [, program = ""] = /^```js\n([\s\S]*?)^```$/mu.exec(await readFile("docs/sending.md", "utf8")) ?? [];
+    const node = `OTEL_SERVICE_NAME=documented "$node" --input-type=module --eval '${program}'`;
+    const sent = await runShell(`. ./dev.env && cd '${process.cwd()}' && ${node}`, "", data.directory);
+    expect(sent).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await jsonRows("SELECT msg FROM log_entries WHERE service_name = 'documented'")).toEqual([{ msg: "hello" }]);
+  });
+
   it("says where exporters find it by their default port", async () => {
     const [, url = ""] = /OTLP\/HTTP +\S+\/ingestion\/otlp {2}(http:\/\/\S+)\n/.exec(monolith.output()) ?? [];
     expect((await fetch(`${url}/health`)).status).toBe(200);
