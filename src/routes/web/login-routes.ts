@@ -191,7 +191,7 @@ class LoginHandlers {
       nonce: login.nonce,
       codeVerifier: login.codeVerifier,
     });
-    const session = await this.#verified(tokens.idToken);
+    const session = accepted(await this.#checked(tokens.idToken));
     return redirect(login.returnTo, [
       this.#idTokenCookie(tokens.idToken, session.expiresAtMs),
       await this.#refreshCookie(
@@ -216,16 +216,24 @@ class LoginHandlers {
     }
     const { issuer, subject } = before;
     const tokens = await this.#o.login.refresh(issuer, before.refreshToken);
-    const session = await this.#verified(tokens.idToken);
+    const nextCookie = await this.#refreshCookie(
+      tokens.refreshToken === null ? null : { issuer, subject, refreshToken: tokens.refreshToken },
+    );
+    const outcome = await this.#checked(tokens.idToken);
+    if (outcome.kind === "unavailable") {
+      // The provider may not take the old refresh token again.
+      const { code, httpStatus, message } = uncheckable(outcome);
+      const wait = ["Retry-After", String(outcome.retryAfterSeconds)] as const;
+      return json(httpStatus, { code, message }, [wait, nextCookie]);
+    }
+    const session = accepted(outcome);
     // OpenID Connect Core 12.2: the same issuer and subject as before.
     if (session.caller.subject !== subject || session.caller.issuer !== issuer) {
       throw new ServiceError("UNAUTHENTICATED", "the refreshed identity is another one; log in");
     }
     return json(200, { expires_at: new Date(session.expiresAtMs).toISOString() }, [
       this.#idTokenCookie(tokens.idToken, session.expiresAtMs),
-      await this.#refreshCookie(
-        tokens.refreshToken === null ? null : { issuer, subject, refreshToken: tokens.refreshToken },
-      ),
+      nextCookie,
     ]);
   }
 
@@ -254,14 +262,14 @@ class LoginHandlers {
     });
   }
 
-  async #verified(idToken: string): Promise<Extract<SessionOutcome, { kind: "ok" }>> {
+  async #checked(idToken: string): Promise<SessionOutcome> {
     if (idToken.length > maxCookieCharacters) {
       throw new ServiceError(
         "NOT_CONFIGURED",
         `the identity token is ${idToken.length} bytes, more than fits a cookie; let the provider put fewer claims into it`,
       );
     }
-    return accepted(await this.#o.sessions.verify(idToken));
+    return this.#o.sessions.verify(idToken);
   }
 
   /**
@@ -351,9 +359,11 @@ function accepted(outcome: SessionOutcome): Extract<SessionOutcome, { kind: "ok"
   if (outcome.kind === "rejected") {
     throw new ServiceError("UNAUTHENTICATED", outcome.message);
   }
-  throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
-    retryAfterSeconds: outcome.retryAfterSeconds,
-  });
+  throw uncheckable(outcome);
+}
+
+function uncheckable({ retryAfterSeconds }: Extract<SessionOutcome, { kind: "unavailable" }>): ServiceError {
+  return new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", { retryAfterSeconds });
 }
 
 /** A parameter that is given at most once. */

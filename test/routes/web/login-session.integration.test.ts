@@ -277,6 +277,17 @@ describe("a provider that is down", () => {
     expect((await fetch(`${fresh.base}/auth/login`, { redirect: "manual" })).status).toBe(302);
   });
 
+  it("loses no session while it refreshes, and its keys cannot be fetched to check what it gave", async () => {
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
+    server.restart();
+    t.provider.intercept((path) => (path === "/jwks" ? (_request, response) => response.writeHead(500).end() : null));
+    expect(await codeOf(await browser.request(`${server.base}/auth/refresh`, json))).toBe("503 UNAVAILABLE");
+    t.provider.intercept(null);
+    const again = async (): Promise<number> => (await browser.request(`${server.base}/auth/refresh`, json)).status;
+    await expect.poll(again).toBe(200);
+  });
+
   it("counts as down when it answers 500, nothing at all, too much, or sends us elsewhere", async () => {
     const answers: Record<string, Handler> = {
       "500": (_request, response) => response.writeHead(500).end("{}"),
