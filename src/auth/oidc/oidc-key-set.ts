@@ -21,8 +21,11 @@ import type { SharedClock } from "../shared-clock.js";
 
 const defaultFetchTimeoutMs = 5000;
 const maxKeys = 100;
-/** Least time between two fetches for unknown keys. */
-const cooldownMs = 30_000;
+/**
+ * Least time between two fetches for unknown keys. Anybody can use it up with a token that nobody signed, and has new
+ * keys refused for so long; so it is short.
+ */
+const cooldownMs = 5000;
 const retryMs = 1000;
 
 /** The keys could not be fetched: our side or the provider failed, not the token. */
