@@ -208,6 +208,7 @@ it.each([
   [["erase"], /--audience and --where are missing/u],
   [["erase", "--audience", "a", "--where", "name=x"], /--where takes service=<name>/u],
   [["erase", "--audience", "a", "--where", "attribute", "x"], /--where takes/u],
+  [["erase", "--audience", "a", "--where", "attribute", "=x"], /--where takes/u],
   [["erase", "--audience", "a", "--where", "service=x", "--begin", "soon"], /--begin takes a time/u],
   [["retention", "set", "spans", "long"], /days is a whole number/u],
 ] as const)("tells what is wrong with %j", async (args, message) => {

@@ -206,6 +206,16 @@ describe("erases by", () => {
     expect(await messages()).toEqual(["nothing", "null", "other key", "other value"]);
   });
 
+  test("attribute: an empty text", async () => {
+    await addLogs([
+      log("empty", "s", '{"user.id":""}'),
+      log("null", "s", '{"user.id":null}'),
+      log("nothing", "s", "{}"),
+    ]);
+    expect(await erase({ attribute: { key: "user.id", value: "" } })).toBe(1);
+    expect(await messages()).toEqual(["nothing", "null"]);
+  });
+
   test("attribute: in events, links and exemplars, with the row that holds them", async () => {
     const struct = (properties: string): string => `[{'properties': '{"k''s":"v"}'}, {'properties': '${properties}'}]`;
     const events = (value: string): string =>

@@ -35,6 +35,8 @@ export interface TextOptions {
   readonly description: string;
   /** In UTF-8. Default 255. */
   readonly maxBytes?: number;
+  /** Default false. */
+  readonly mayBeEmpty?: boolean;
   /** Matches the whole value. */
   readonly pattern?: RegExp;
   /** Words {@link pattern}, and anything else a value has to be. */
@@ -43,14 +45,14 @@ export interface TextOptions {
   readonly canonical?: (value: string) => string;
 }
 
-/** A non-empty text without NUL. */
+/** A text without NUL, by default a non-empty one. */
 export function textField(o: TextOptions): Field<string> {
   const maxBytes = o.maxBytes ?? 255;
   return {
     required: true,
     schema: {
       type: "string",
-      minLength: 1,
+      minLength: o.mayBeEmpty === true ? 0 : 1,
       maxLength: maxBytes,
       ...(o.pattern === undefined ? {} : { pattern: o.pattern.source }),
       description: o.description,
@@ -62,7 +64,7 @@ export function textField(o: TextOptions): Field<string> {
       if (typeof value !== "string") {
         throw bad(`${name} must be a string`);
       }
-      if (value === "") {
+      if (value === "" && o.mayBeEmpty !== true) {
         throw bad(`${name} must not be empty`);
       }
       if (Buffer.byteLength(value, "utf8") > maxBytes) {

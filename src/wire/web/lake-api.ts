@@ -45,7 +45,11 @@ const view = oneOfField(retentionViews, "whose rows");
 
 const attributeFields = {
   key: textField({ description: "name of an attribute", maxBytes: 1024 }),
-  value: textField({ description: "its value as text, as properties ->> 'key' gives it", maxBytes: 8192 }),
+  value: textField({
+    description: "its value as text, as properties ->> 'key' gives it",
+    maxBytes: 8192,
+    mayBeEmpty: true,
+  }),
 };
 const lower = (value: string): string => value.toLowerCase();
 const whereFields = {

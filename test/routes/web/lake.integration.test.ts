@@ -129,11 +129,17 @@ describe("/api/erasures", () => {
     ]);
   });
 
+  it("takes an attribute with an empty value", async () => {
+    const where = { attribute: { key: "user.id", value: "" } };
+    expect((await ask({ audience: "a", where })).status).toBe(202);
+  });
+
   it.each([
     ["nothing", {}],
     ["two conditions", { service: "s", trace: "0".repeat(32) }],
     ["an unknown one", { name: "s" }],
     ["an empty service", { service: "" }],
+    ["a key of nothing", { attribute: { key: "", value: "" } }],
     ["a process that is no UUID", { process: "x" }],
     ["a trace that is none", { trace: "0".repeat(31) }],
     ["half an attribute", { attribute: { key: "k" } }],

@@ -38,7 +38,9 @@ export function draftProblems(draft: ErasureDraft, nowMs: number): Partial<Recor
   const problems = {
     audience: textProblem("audience", audience, textRules.audience),
     key: kind === "attribute" ? textProblem("key", key, textRules.attributeKey) : null,
-    value: textProblem(kind === "attribute" ? "value" : kind, value, rule),
+    // An attribute may have an empty value.
+    value:
+      kind !== "attribute" ? textProblem(kind, value, rule) : value === "" ? null : textProblem("value", value, rule),
     begin: momentProblem("begin", begin, nowMs),
     end: momentProblem("end", end, nowMs) ?? orderProblem(begin, end, nowMs),
   };
@@ -85,7 +87,11 @@ export function whereWords({ service, process, trace, attribute }: Erasure["wher
   if (trace !== undefined) {
     return `the trace ${trace}`;
   }
-  return attribute === undefined ? "nothing" : `the attribute ${attribute.key} = ${attribute.value}`;
+  if (attribute === undefined) {
+    return "nothing";
+  }
+  const { key, value } = attribute;
+  return value === "" ? `the attribute ${key} with an empty value` : `the attribute ${key} = ${value}`;
 }
 
 /** Bounds in words. @param bounds texts of times; null: none */

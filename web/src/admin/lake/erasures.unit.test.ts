@@ -23,6 +23,7 @@ describe("a draft", () => {
 
   it("becomes a request with absolute times", () => {
     expect(draftProblems(draft, nowMs)).toEqual({});
+    expect(draftProblems({ ...draft, kind: "attribute", key: "k", value: "" }, nowMs)).toEqual({});
     expect(requestOf(draft, nowMs)).toEqual({ audience: "a", where: { service: "shop" } });
     expect(
       requestOf({ ...draft, kind: "attribute", key: "user.id", value: "4711", begin: "now-30d", end: "now" }, nowMs),
@@ -43,6 +44,7 @@ it("says what goes and what stays", () => {
   expect(some).toContain("Log records and spans of the audience a of the trace ab, with a time from 2026-01-01,");
   expect(some).not.toContain("processes");
   expect(whereWords({ attribute: { key: "k", value: "v" } })).toBe("the attribute k = v");
+  expect(whereWords({ attribute: { key: "k", value: "" } })).toBe("the attribute k with an empty value");
   expect(boundText("1767225600000000001")).toBe("2026-01-01T00:00:00.000000001Z");
   expect(boundText("1767225600000000000")).toBe("2026-01-01T00:00:00Z");
   expect(boundText(null)).toBeNull();
