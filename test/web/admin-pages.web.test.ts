@@ -136,6 +136,28 @@ it("adds, changes and deletes a data source, and says whose tokens it gets", asy
   expect(await page.getByRole("gridcell", { name: "other", exact: true }).count()).toBe(0);
 });
 
+it.each([1440, 720])("keeps the focus where a panel opens and closes, at %i pixels", async (width) => {
+  const page = await app.open("/admin/data-sources", { width, height: 450 });
+  const focused = (): Promise<string> =>
+    page.evaluate(
+      "document.activeElement.ariaLabel ?? document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent",
+    );
+  const add = page.getByRole("button", { name: "Add a source" });
+  await add.press("Enter");
+  await expect.poll(focused).toBe("Name");
+  await page.keyboard.press("Escape");
+  await expect.poll(focused).toBe(" Add a source");
+  const grid = page.getByRole("grid", { name: "Data sources" });
+  await grid.press("Enter");
+  const panel = page.getByRole("complementary", { name: "built-in" });
+  await panel.waitFor();
+  // Beside the panel the rows keep it; the panel has it where it takes their place.
+  expect(await focused()).toBe(width === 720 ? "built-in" : "Data sources");
+  await panel.press("Escape");
+  await panel.waitFor({ state: "detached" });
+  expect(await focused()).toBe("Data sources");
+});
+
 it("says of a list that is longer than it reads that it is not all of it", async () => {
   const page = await app.open("/admin");
   await page.route("**/api/groups?*", async (route) => {

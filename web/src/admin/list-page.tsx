@@ -77,11 +77,11 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
   const narrowed = text !== "" || o.keep !== undefined;
 
   const panel = isAdding ? (
-    <Panel title={add.title} onClose={close}>
+    <Panel key="new" title={add.title} takesFocus onClose={close}>
       {add.form(close)}
     </Panel>
   ) : open === undefined ? null : (
-    <Panel title={o.panel(open, close).title} onClose={close}>
+    <Panel key="open" title={o.panel(open, close).title} onClose={close}>
       <div className={css.panelBody}>{o.panel(open, close).body}</div>
     </Panel>
   );

@@ -1,6 +1,6 @@
 /** What is opened beside a page: at its right, or in its place on narrow screens. Never over it. */
 import { Filter, FilterX, X } from "lucide-react";
-import type { ReactElement, ReactNode } from "react";
+import { type ReactElement, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
 
 import type { QueryResult } from "../api/query.js";
 import { classes, CopyButton, IconButton } from "./controls.js";
@@ -9,33 +9,76 @@ import { JsonTree } from "./json/json-tree.js";
 import css from "./panel.module.css";
 import { cellText, shownText } from "./table/table-columns.js";
 
-/** A page, and a panel when there is one. */
+/**
+ * A page, and a panel when there is one. On narrow screens one takes the other's place: who had the focus in what is
+ * gone finds it in what is there, and back where it was in the page once the panel is closed.
+ */
 export function Split({ panel, children }: { readonly panel: ReactNode; readonly children: ReactNode }): ReactElement {
   const open = panel !== null && panel !== undefined && panel !== false;
+  const split = useRef<HTMLDivElement | null>(null);
+  const main = useRef<HTMLDivElement | null>(null);
+  const held = useRef<Element | null>(null);
+  const heldInMain = useRef<HTMLElement | null>(null);
+  useLayoutEffect(() => {
+    if (held.current === null || isShown(held.current)) {
+      return;
+    }
+    const next = open ? split.current?.querySelector<HTMLElement>(":scope > aside") : heldInMain.current;
+    (isShown(next) ? next : main.current)?.focus();
+  });
   return (
-    <div className={classes(css.split, open && css.open)}>
-      <div className={css.main}>{children}</div>
+    <div
+      ref={split}
+      className={classes(css.split, open && css.open)}
+      onFocus={({ target }) => {
+        held.current = target;
+        if (main.current?.contains(target) === true) {
+          heldInMain.current = target;
+        }
+      }}
+      onBlur={() => (held.current = null)}
+    >
+      <div ref={main} className={css.main} tabIndex={-1}>
+        {children}
+      </div>
       {panel}
     </div>
   );
 }
 
+function isShown(element: Element | null | undefined): boolean {
+  return element?.isConnected === true && element.checkVisibility();
+}
+
+const fields = "input, select, textarea, [role='combobox']";
+
 export function Panel({
   title,
   tools,
+  takesFocus = false,
   onClose,
   children,
 }: {
   readonly title: string;
+  /** Its first field has the focus when it opens. */
+  readonly takesFocus?: boolean;
   /** Beside the control that closes it. */
   readonly tools?: ReactNode;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): ReactElement {
+  const panel = useRef<HTMLElement | null>(null);
+  useEffect(() => {
+    if (takesFocus) {
+      panel.current?.querySelector<HTMLElement>(fields)?.focus();
+    }
+  }, [takesFocus]);
   return (
     <aside
+      ref={panel}
       className={css.panel}
       aria-label={title}
+      tabIndex={-1}
       onKeyDown={(event) => {
         if (event.key === "Escape") {
           onClose();
