@@ -181,6 +181,14 @@ it.each([
   await screenshot(page, `shell-narrow-${theme}-${search.length}`);
 });
 
+it("has the way past the navigation first", async () => {
+  const page = await app.open("/logs");
+  await page.getByRole("grid").first().waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate("document.activeElement.id")).toBe("page");
+});
+
 it("brings the entry of the page into view where the navigation is a bar", async () => {
   const page = await app.open("/admin", { width: 360 });
   const link = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Administration" });

@@ -19,9 +19,15 @@ export function Navigation({ onSearch }: { readonly onSearch: () => void }): Rea
   );
   const links = useRef<HTMLDivElement | null>(null);
   const { pathname } = useLocation();
-  // As a bar it is longer than narrow screens are wide.
+  // As a bar it is longer than narrow screens are wide. After `scrollIntoView`, Tab would go on from the link, past the
+  // way to the page.
   useEffect(() => {
-    links.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+    const bar = links.current?.getBoundingClientRect();
+    const link = links.current?.querySelector('[aria-current="page"]')?.getBoundingClientRect();
+    if (bar !== undefined && link !== undefined) {
+      const down = Math.max(0, link.bottom - bar.bottom) + Math.min(0, link.top - bar.top);
+      links.current?.scrollBy(link.left + link.width / 2 - bar.left - bar.width / 2, down);
+    }
   }, [pathname]);
   return (
     <nav className={css.navigation} aria-label="Pages">
