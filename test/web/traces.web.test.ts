@@ -35,6 +35,13 @@ it.each([
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
 });
 
+it("shows of a service's name that it is longer than its column", async () => {
+  const page = await app.open("/traces?filter=service_name=telemetry-monolith");
+  const name = list(page).getByRole("gridcell", { name: "telemetry-monolith" }).first().locator("span").last();
+  expect(await name.evaluate((part) => part.scrollWidth > part.clientWidth)).toBe(true);
+  expect(await name.evaluate((part) => part.computedStyleMap().get("text-overflow")?.toString())).toBe("ellipsis");
+});
+
 it("keeps the panel of a span with a long name within the page", async () => {
   const traceId = "5a".repeat(16);
   const [name, time] = [`SELECT ${"column, ".repeat(100)}`, `${Date.now()}000000`];

@@ -72,7 +72,7 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
         ) : (
           <span className={css.service}>
             <span className={css.swatch} style={{ background: seriesColour(name) }} />
-            {name}
+            <span className={css.name}>{name}</span>
           </span>
         );
       },
