@@ -135,6 +135,7 @@ it("erases what somebody confirmed, shows how it stands, and finds nothing a sec
     await panel.getByRole("button", { name: "Close" }).click();
   }
   await page.goto(`${app.url}/admin/audit`);
+  await page.getByRole("gridcell", { name: "ended the erasure" }).first().waitFor();
   await page.getByRole("gridcell", { name: "asked for the erasure" }).first().click();
   const entry = page.getByRole("complementary", { name: "asked for the erasure" });
   await entry.getByText("user.id").first().waitFor();

@@ -36,14 +36,18 @@ const actions: Readonly<Record<string, string>> = {
   "retention.set": "set the retention of",
   "retention.delete": "removed the retention of",
   "erasure.create": "asked for the erasure",
+  "erasure.done": "ended the erasure",
+  "erasure.failed": "failed at the erasure",
   "lake_check.create": "asked for the check",
+  "lake_check.done": "ended the check",
+  "lake_check.failed": "failed at the check",
 };
 
 function columnsOf(rows: readonly AuditEntry[]): readonly TableColumn[] {
   return [
     timeColumn(rows, "at", "Time", ({ at }) => at),
     textColumn(rows, "actor", "Who", ({ actor }) => actor, { width: 200 }),
-    textColumn(rows, "action", "Did", ({ action }) => actions[action] ?? action, { width: 170, keep: true }),
+    textColumn(rows, "action", "Did", ({ action }) => actions[action] ?? action, { width: 200, keep: true }),
     textColumn(rows, "target", "To", ({ target, details }) => nameOf(target, details), { width: 280, keep: true }),
     textColumn(rows, "details", "Details", ({ details }) => detailText(details), { width: 360, mono: true }),
   ];

@@ -66,17 +66,19 @@ export function fitColumns(
     }
   }
   const missing = (column: TableColumn): number => wanted(column) - (widths.get(column.id) ?? wanted(column));
-  // What is shown in brief gets all that it wants or no more; the others share the rest.
+  const sharing = byRank.filter((column) => column.brief === undefined && missing(column) > 0);
+  const share = Math.min(1, left / sharing.reduce((pixels, column) => pixels + missing(column), 1));
+  for (const column of sharing) {
+    const more = Math.floor(missing(column) * share);
+    widths.set(column.id, wanted(column) - missing(column) + more);
+    left -= more;
+  }
+  // What is shown in brief says enough. It gets all that it wants once the others have that, or no more.
   for (const column of byRank) {
     if (widths.has(column.id) && column.brief !== undefined && missing(column) <= left) {
       left -= missing(column);
       widths.set(column.id, wanted(column));
     }
-  }
-  const sharing = byRank.filter((column) => column.brief === undefined && missing(column) > 0);
-  const share = Math.min(1, left / sharing.reduce((pixels, column) => pixels + missing(column), 1));
-  for (const column of sharing) {
-    widths.set(column.id, wanted(column) - missing(column) + Math.floor(missing(column) * share));
   }
   return widths;
 }

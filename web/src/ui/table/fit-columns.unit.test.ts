@@ -62,3 +62,9 @@ it("writes times in brief", () => {
     "3 min ago",
   ]);
 });
+
+it("shows a time in brief rather than less of a text beside it", () => {
+  const audit = [time, column("did", 170, { keep: true }), column("to", 150, { keep: true })];
+  expect([...fitColumns(audit, 430, {}, []).values()]).toEqual([104, 170, 150]);
+  expect([...fitColumns(audit, 358, {}, []).values()]).toEqual([104, 131, 121]);
+});
