@@ -25,6 +25,11 @@ it.each([
   await page.getByRole("option", { name: "by http.route" }).click();
   await duration.getByText("/checkout").waitFor();
   expect(new URL(page.url()).searchParams.getAll("chart")).toHaveLength(2);
+  // The controls of a chart stay together, however long its name is.
+  const tops = await duration
+    .locator("header button")
+    .evaluateAll((parts) => parts.map((part) => Math.round(part.getBoundingClientRect().top)));
+  expect(new Set(tops).size).toBe(1);
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
   await expectAccessible(page);
   await screenshot(page, `metrics-${theme}-${width}`);

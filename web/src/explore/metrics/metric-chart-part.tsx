@@ -40,16 +40,18 @@ export function MetricChartPart({
     <section className={css.chart} aria-label={chart.name}>
       <header className={css.head}>
         <h2>{chart.name}</h2>
-        <Select
-          label={`Shown of ${chart.name}`}
-          value={chart.aggregation}
-          options={aggregations[chart.kind].map((value) => ({ value, label: value }))}
-          onChange={(aggregation) => onChange({ ...chart, aggregation })}
-        />
-        {isHeatmap ? null : <BySelect chart={chart} whose={whose} onChange={(by) => onChange({ ...chart, by })} />}
-        <IconButton label={`Remove ${chart.name}`} onClick={() => onChange(null)}>
-          <X />
-        </IconButton>
+        <div className={css.tools}>
+          <Select
+            label={`Shown of ${chart.name}`}
+            value={chart.aggregation}
+            options={aggregations[chart.kind].map((value) => ({ value, label: value }))}
+            onChange={(aggregation) => onChange({ ...chart, aggregation })}
+          />
+          {isHeatmap ? null : <BySelect chart={chart} whose={whose} onChange={(by) => onChange({ ...chart, by })} />}
+          <IconButton label={`Remove ${chart.name}`} onClick={() => onChange(null)}>
+            <X />
+          </IconButton>
+        </div>
       </header>
       {isHeatmap ? (
         <HeatmapPart
