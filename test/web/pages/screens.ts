@@ -158,6 +158,7 @@ it("takes files, and refuses those of a newer release", async () => {
   await page.waitForURL("**/screens**");
   await page.getByRole("link", { name: "shop" }).waitFor();
   expect(await page.getByRole("link", { name: "imported" }).count()).toBe(0);
+  await expectAccessible(page);
 });
 
 it("fits a narrow window", async () => {

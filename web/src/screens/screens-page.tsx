@@ -123,7 +123,7 @@ function Folders({ screens }: { readonly screens: readonly ScreenRow[] }): React
     <div className={css.folders}>
       {folders.map((folder) => (
         <section key={folder ?? ""} aria-label={folder ?? "In no folder"}>
-          <h3 className={css.title}>{folder ?? "In no folder"}</h3>
+          <h2 className={css.title}>{folder ?? "In no folder"}</h2>
           <ul className={css.list}>
             {screens
               .filter((screen) => screen.folder === folder)
