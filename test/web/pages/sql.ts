@@ -40,9 +40,14 @@ it("says what is wrong with a query in the server's words, with the request id",
   await page.getByRole("button", { name: "Run" }).click();
   await page
     .getByRole("alert")
-    .getByText(/nonsense/)
+    .getByText(/"nonsense" not found/)
     .waitFor();
   expect(await page.getByRole("alert").textContent()).toMatch(/Request id [0-9a-f-]{36}/);
+  // Letters of one width: the mark is below the letter that it means.
+  const place = page.getByRole("group", { name: "Place in the query" });
+  expect(await place.textContent()).toMatch(/^LINE 1: SELECT nonsense FROM log_entries\n {15}\^/);
+  expect(await place.evaluate((part) => part.computedStyleMap().get("font-family")?.toString())).toContain("Mono");
+  await expectAccessible(page);
   await screenshot(page, "sql-error");
 });
 

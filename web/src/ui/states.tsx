@@ -41,6 +41,9 @@ export function Banner({
   );
 }
 
+/** Before a line of a query, below which a mark is at the letter that the engine means. */
+const placeBegins = /\n(?=LINE \d)/u;
+
 /** What failed, why, what to do, and the request id for whoever looks into it. */
 export function ErrorPart({
   error,
@@ -52,11 +55,17 @@ export function ErrorPart({
   readonly onRetry?: () => void;
 }): ReactElement {
   const known = error instanceof ApiError ? error : null;
+  const [words = "", ...place] = (error instanceof Error ? error.message : String(error)).split(placeBegins);
   const requestId = known?.requestId ?? null;
   const advice = known === null ? "Load the page again. If it comes back, it is a defect." : adviceFor(known);
   return (
     <Banner kind="error" title={title}>
-      <p className={css.text}>{error instanceof Error ? error.message : String(error)}</p>
+      <p className={css.text}>{words.trimEnd()}</p>
+      {place.length === 0 ? null : (
+        <pre className={css.place} tabIndex={0} role="group" aria-label="Place in the query">
+          {place.join("\n")}
+        </pre>
+      )}
       {advice === null ? null : <p>{advice}</p>}
       {onRetry === undefined && requestId === null ? null : (
         <div className={css.actions}>
