@@ -42,6 +42,43 @@ it("shows of a service's name that it is longer than its column", async () => {
   expect(await name.evaluate((part) => part.computedStyleMap().get("text-overflow")?.toString())).toBe("ellipsis");
 });
 
+it("has room for long names and deep spans on a narrow screen", async () => {
+  const service = `a-service-${"with-a-long-name-".repeat(5)}`;
+  const traceId = "5b".repeat(16);
+  const id = (at: number): string => String(at).padStart(16, "0");
+  await app.send("/v1/traces", {
+    resourceSpans: [
+      {
+        resource: { attributes: [{ key: "service.name", value: { stringValue: service } }] },
+        scopeSpans: [
+          {
+            spans: Array.from({ length: 20 }, (_, at) => ({
+              traceId,
+              spanId: id(at + 1),
+              ...(at === 0 ? {} : { parentSpanId: id(at) }),
+              name: `span ${at}`,
+              kind: 2,
+              startTimeUnixNano: `${Date.now() - 1000}000000`,
+              endTimeUnixNano: `${Date.now()}000000`,
+            })),
+          },
+        ],
+      },
+    ],
+  });
+  const page = await app.open(`/services/${service}`, { width: 390 });
+  const rightOf = async (name: string): Promise<number> => {
+    const box = await page.getByRole("heading", { name, level: 2 }).boundingBox();
+    return (box?.x ?? 0) + (box?.width ?? 1000);
+  };
+  expect(await rightOf(service)).toBeLessThanOrEqual(390);
+  await page.goto(`${app.url}/traces/${traceId}`);
+  const deepest = spans(page).getByText("span 19");
+  await deepest.waitFor();
+  expect(await rightOf(service)).toBeLessThanOrEqual(390);
+  expect((await deepest.boundingBox())?.x).toBeLessThan(150);
+});
+
 it("keeps the panel of a span with a long name within the page", async () => {
   const traceId = "5a".repeat(16);
   const [name, time] = [`SELECT ${"column, ".repeat(100)}`, `${Date.now()}000000`];

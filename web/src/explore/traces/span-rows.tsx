@@ -116,7 +116,11 @@ const SpanRow = memo(function SpanRow(o: SpanRowProps): ReactElement {
       style={{ transform: `translateY(${o.index * rowPixels}px)` }}
       onClick={() => o.onSelect(span.at)}
     >
-      <div role="gridcell" className={css.name} style={{ paddingLeft: 4 + Math.min(span.depth, mostDepth) * 12 }}>
+      <div
+        role="gridcell"
+        className={css.name}
+        style={{ paddingLeft: `min(${4 + Math.min(span.depth, mostDepth) * 12}px, 45%)` }}
+      >
         {/* Hidden where there is nothing to open, and not left out: its element serves the next row. */}
         <button
           type="button"

@@ -78,7 +78,7 @@ export function Legend({
                   onClick={(event) => onToggle(row.name, event.ctrlKey || event.metaKey)}
                 >
                   <span className={css.swatch} style={{ background: row.colour }} />
-                  {row.name}
+                  <span className={css.words}>{row.name}</span>
                 </button>
               </td>
               {heads.map(([key]) => (
