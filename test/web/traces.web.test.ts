@@ -79,6 +79,16 @@ it("has room for long names and deep spans on a narrow screen", async () => {
   expect((await deepest.boundingBox())?.x).toBeLessThan(150);
 });
 
+it("keeps the colours of data, and shows what is chosen, where the system gives the colours", async () => {
+  const page = await app.open(`/traces/${app.shop.traceIds[0] ?? ""}`);
+  await page.emulateMedia({ forcedColors: "active" });
+  const bar = spans(page).getByRole("row").first().locator('[style*="background"]').last();
+  const colour = await bar.evaluate((part) => part.computedStyleMap().get("background-color")?.toString());
+  expect(colour).not.toBe("rgb(255, 255, 255)");
+  const current = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Traces" });
+  expect(await current.evaluate((part) => part.computedStyleMap().get("outline-style")?.toString())).toBe("solid");
+});
+
 it("keeps the panel of a span with a long name within the page", async () => {
   const traceId = "5a".repeat(16);
   const [name, time] = [`SELECT ${"column, ".repeat(100)}`, `${Date.now()}000000`];

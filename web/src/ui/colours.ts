@@ -45,6 +45,7 @@ export function levelColour(level: string | null): string {
 export function resolvedColour(variable: string): string {
   const probe = document.createElement("span");
   probe.style.color = variable;
+  probe.style.forcedColorAdjust = "none";
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();
