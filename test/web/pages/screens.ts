@@ -161,6 +161,16 @@ it("takes files, and refuses those of a newer release", async () => {
   await expectAccessible(page);
 });
 
+it("lines the fields of a cell up", async () => {
+  const page = await app.open("/screen/shop");
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const variable = page.getByRole("region", { name: /^Variable/ }).first();
+  const tops = ["Name", "Label"].map(
+    async (name) => (await variable.getByLabel(name, { exact: true }).boundingBox())?.y,
+  );
+  expect(await tops[0]).toBe(await tops[1]);
+});
+
 it("fits a narrow window", async () => {
   const page = await app.open("/screen/shop", { width: 360 });
   await page.getByRole("region", { name: "Services" }).waitFor();
