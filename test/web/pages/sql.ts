@@ -96,6 +96,17 @@ it.each(["light", "dark"] as const)(
   },
 );
 
+it("says how the keyboard leaves the editor, and lets it", async () => {
+  const page = await app.open(address("SELECT 1"));
+  await page.getByText("leave the editor with Escape, then Tab").waitFor();
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  expect(await editor.getAttribute("aria-description")).toContain("Escape, then Tab");
+  await editor.press("Escape");
+  await editor.press("Tab");
+  expect(await page.evaluate("document.activeElement.textContent")).toContain("Run");
+  expect(await editor.textContent()).toBe("SELECT 1");
+});
+
 /** The editor takes no Enter for 75 ms after it shows a list, so that nobody accepts what he has not seen. */
 const listMs = 100;
 

@@ -144,7 +144,10 @@ export function SqlEditor(o: SqlEditorProps): ReactElement {
           syntaxHighlighting(colours),
           look,
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ "aria-label": latest.current.label }),
+          EditorView.contentAttributes.of({
+            "aria-label": latest.current.label,
+            "aria-description": "Tab indents. Escape, then Tab, leaves the editor.",
+          }),
           placeholder(latest.current.placeholder ?? ""),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) {

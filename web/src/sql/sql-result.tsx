@@ -31,7 +31,8 @@ export function SqlResult({
   if (!asked) {
     return (
       <EmptyState icon={<Database />} title="Nothing has run yet">
-        Run the query with Ctrl Enter or F5. Results are narrowed to the time range at the top.
+        Run the query with Ctrl Enter or F5; leave the editor with Escape, then Tab. Results are narrowed to the time
+        range at the top.
       </EmptyState>
     );
   }
