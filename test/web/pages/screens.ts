@@ -161,6 +161,13 @@ it("takes files, and refuses those of a newer release", async () => {
   await expectAccessible(page);
 });
 
+it("leads from a screen that there is not to those that there are", async () => {
+  const page = await app.open("/screen/none", { allow: /404/ });
+  await page.getByRole("heading", { name: "No screen is called “none”" }).waitFor();
+  await page.getByRole("main").getByRole("link", { name: "All screens" }).click();
+  await page.getByRole("heading", { name: "Screens", level: 1 }).waitFor();
+});
+
 it("lines the fields of a cell up", async () => {
   const page = await app.open("/screen/shop");
   await page.getByRole("button", { name: "Edit", exact: true }).click();

@@ -12,6 +12,7 @@ import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, IconButton, Select } from "../ui/controls.js";
 import { formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
+import { LinkButton } from "../ui/link-button.js";
 import { Banner, EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
 import { CellsEditor } from "./cell-editor.js";
 import type { CellContext } from "./cell-query.js";
@@ -35,7 +36,7 @@ export default function ScreenPage(): ReactElement {
   const { data, error, refetch } = useScreen(name);
   if (error instanceof ApiError && error.status === 404) {
     return (
-      <EmptyState title={`There is no screen ${name}`}>
+      <EmptyState title={`No screen is called “${name}”`} actions={<LinkButton to="/screens">All screens</LinkButton>}>
         It may have been deleted or saved under another name.
       </EmptyState>
     );
