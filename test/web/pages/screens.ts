@@ -166,6 +166,7 @@ it("leads from a screen that there is not to those that there are", async () => 
   await page.getByRole("heading", { name: "No screen is called “none”" }).waitFor();
   await page.getByRole("main").getByRole("link", { name: "All screens" }).click();
   await page.getByRole("heading", { name: "Screens", level: 1 }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/screens");
 });
 
 it("lines the fields of a cell up", async () => {
