@@ -86,15 +86,26 @@ function detailsOf({ caller, origin }: Author, change: AuditedChange): Record<st
   };
 }
 
-/** Newest first. @param page.before only entries before this one */
-export async function selectAudit(
-  sql: SqlOrTransaction,
-  page: { readonly limit: number; readonly offset: number; readonly before?: number | undefined },
-): Promise<readonly AuditEntry[]> {
+/** Which entries are listed: those before one of them, and of an action, an actor, a target. */
+export interface AuditQuery {
+  readonly limit: number;
+  readonly offset: number;
+  readonly before?: number | undefined;
+  readonly action?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly target?: string | undefined;
+}
+
+/** Newest first. */
+export async function selectAudit(sql: SqlOrTransaction, query: AuditQuery): Promise<readonly AuditEntry[]> {
+  const { limit, offset, before = null, action = null, actor = null, target = null } = query;
   // In order of the identity column, which numbers the entries as they were written.
   const rows = await sql<(Omit<AuditEntry, "audit_id"> & { audit_id: bigint })[]>`
     select audit_id, at, actor, action, target, details from audit_log
-    where ${page.before ?? null}::float8 is null or audit_id < ${page.before ?? null}::float8::bigint
-    order by audit_id desc limit ${page.limit} offset ${page.offset}`;
+    where (${before}::float8 is null or audit_id < ${before}::float8::bigint)
+      and (${action}::text is null or action = ${action})
+      and (${actor}::text is null or actor = ${actor})
+      and (${target}::text is null or target = ${target})
+    order by audit_id desc limit ${limit} offset ${offset}`;
   return rows.map((row) => ({ ...row, audit_id: Number(row.audit_id) }));
 }

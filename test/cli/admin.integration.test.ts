@@ -227,6 +227,13 @@ describe("telemetry audit", () => {
     expect(entry).toMatch(/│ admin@example.com │ group\.\w+ +│ audited │ from=127\.0\.0\.1 issuer=http/);
     expect(rest).toBe("");
     expect(await json(["audit", "list", "--limit=1"])).toMatchObject([{ actor: "admin@example.com" }]);
+    await json(["groups", "create", "audited-too"]);
+    const of = async (...flags: string[]): Promise<unknown> => json(["audit", ...flags]);
+    expect(await of("--target", "audited", "--action", "group.create", "--actor", "admin@example.com")).toMatchObject([
+      { action: "group.create", target: "audited" },
+    ]);
+    expect(await of("--target", "audited", "--action", "group.delete")).toEqual([]);
+    expect(await of("--target", "audited", "--actor", "somebody@example.com")).toEqual([]);
   });
 });
 

@@ -53,7 +53,8 @@ async function mint(page: Page, name: string, audience?: string): Promise<string
     await page.getByLabel("Audience", { exact: true }).fill(audience);
   }
   await page.getByRole("button", { name: "Mint the key" }).click();
-  const key = await page.getByRole("group", { name: "New key" }).locator("code").first().textContent();
+  const banner = page.getByRole("group", { name: "New key" }).filter({ hasText: `“${name}”` });
+  const key = await banner.locator("code").first().textContent();
   recordMinted(key ?? "");
   return key ?? "";
 }

@@ -274,7 +274,7 @@ it("lists who changed what, filters it, and shows an entry in full", async () =>
   const page = await app.open("/admin/audit");
   await page.getByRole("gridcell", { name: "saved the data source" }).first().waitFor();
   await page.getByRole("combobox", { name: "What was done" }).click();
-  await page.getByRole("option", { name: "map.delete" }).click();
+  await page.getByRole("option", { name: "deleted the map" }).click();
   await page.getByRole("gridcell", { name: "saved the data source" }).first().waitFor({ state: "detached" });
   expect(page.url()).toContain("action=map.delete");
   await page.getByRole("gridcell", { name: "main-hall.glb" }).click();

@@ -287,6 +287,9 @@ export const operations = {
         description:
           "entries before this audit_id: that of the last row leads to the next page, whatever is added meanwhile",
       }),
+      action: optional(textField({ description: "of this action, such as key.mint" })),
+      actor: optional(textField({ description: "of this email or subject" })),
+      target: optional(textField({ description: "of changes of this key id, grant, group, ...", maxBytes: 1024 })),
     },
     responses: { 200: many("the entries", "AuditEntry") },
   }),

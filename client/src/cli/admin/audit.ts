@@ -1,4 +1,4 @@
-/** `telemetry audit`: who changed what about keys, grants and groups. */
+/** `telemetry audit`: who changed what. */
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 import { routes } from "./routes.js";
@@ -8,10 +8,10 @@ export const auditActions: readonly AdminAction[] = [
   {
     name: "list",
     parameters: [],
-    flags: ["limit", "all", "offset"],
-    help: "lists changes of keys, grants and groups, newest first",
-    call: (_, values) => ({
-      request: requestOf(routes.listAudit),
+    flags: ["action", "actor", "target", "limit", "all", "offset"],
+    help: "lists what administrators changed, newest first",
+    call: (_, { action, actor, target, ...values }) => ({
+      request: requestOf(routes.listAudit, { query: { action, actor, target } }),
       pages: pagesOf(values, ["audit_id"]),
       shown: {
         kind: "rows",

@@ -41,6 +41,13 @@ export const actionFlags = {
     help: "end (excluded), written like --begin; unset: for usage now, else none",
   }),
   step: oneOf("step", ["hour", "day"], { fallback: null, help: "length of what a row sums up; unset: hour" }),
+  action: text("action", { placeholder: "action", fallback: null, help: "entries of this action only: key.mint" }),
+  actor: text("actor", { placeholder: "email", fallback: null, help: "entries of this person only" }),
+  target: text("target", {
+    placeholder: "target",
+    fallback: null,
+    help: "entries about this key_id, audience, group, ... only, as the column target has it",
+  }),
   where: text("where", {
     placeholder: "condition",
     fallback: null,

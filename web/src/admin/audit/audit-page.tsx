@@ -62,19 +62,16 @@ export default function AuditPage(): ReactElement {
   const action = textOf(useSearchParameters()["action"]);
   const change = useChangeSearch();
   const query = useInfiniteQuery({
-    queryKey: ["admin", "audit"],
+    queryKey: ["admin", "audit", action],
     initialPageParam: null as number | null,
     queryFn: ({ signal, pageParam }) =>
-      call<readonly AuditEntry[]>("api/audit", { query: { limit: pageRows, before: pageParam }, signal }),
+      call<readonly AuditEntry[]>("api/audit", { query: { limit: pageRows, before: pageParam, action }, signal }),
     getNextPageParam: (last) => (last.length < pageRows ? null : (last.at(-1)?.audit_id ?? null)),
     staleTime: 0,
   });
   const entries = useMemo(() => query.data?.pages.flat(), [query.data]);
-  const known = useMemo(
-    () =>
-      [...new Set([...(entries ?? []).map((entry) => entry.action), ...(action === null ? [] : [action])])].toSorted(),
-    [entries, action],
-  );
+  const known =
+    action === null || Object.hasOwn(actions, action) ? Object.keys(actions) : [...Object.keys(actions), action];
   const keep = useMemo(() => (action === null ? undefined : (entry: AuditEntry) => entry.action === action), [action]);
   return (
     <ListPage
@@ -89,7 +86,10 @@ export default function AuditPage(): ReactElement {
         <Select
           label="What was done"
           value={action ?? ""}
-          options={[{ value: "", label: "Every action" }, ...known.map((each) => ({ value: each, label: each }))]}
+          options={[
+            { value: "", label: "Every action" },
+            ...known.map((each) => ({ value: each, label: actions[each] ?? each })),
+          ]}
           onChange={(next) => change({ action: next === "" ? undefined : next })}
         />
       }
