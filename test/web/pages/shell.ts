@@ -187,6 +187,20 @@ it.each([
   await screenshot(page, `shell-narrow-${theme}-${search.length}`);
 });
 
+it("goes on in the page that a link leads to", async () => {
+  const page = await app.open("/admin");
+  await page
+    .getByRole("main")
+    .getByRole("link", { name: /^Audit/ })
+    .focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Audit", level: 1 }).waitFor();
+  await page.getByPlaceholder("Filter entries").waitFor();
+  expect(await page.evaluate("document.activeElement.id")).toBe("page");
+  await page.keyboard.press("Tab");
+  expect(await page.getByPlaceholder("Filter entries").evaluate((field) => field.matches(":focus"))).toBe(true);
+});
+
 it("has the way past the navigation first", async () => {
   const page = await app.open("/logs");
   await page.getByRole("grid").first().waitFor();

@@ -1,7 +1,7 @@
 /** What surrounds every page: navigation, time range, whose data, who is logged in. */
 import { Tooltip as BaseTooltip } from "@base-ui/react/tooltip";
 import { Outlet, useRouterState } from "@tanstack/react-router";
-import { type ReactElement, useEffect, useState } from "react";
+import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import { warmUp } from "../../api/query.js";
 import { logInBeside, usePerson, useSession } from "../../api/session.js";
@@ -21,6 +21,7 @@ export function Shell(): ReactElement {
   const { navigation } = useSettings();
   const [paletteOpen, setPaletteOpen] = useState(false);
   const page = useCurrentPage();
+  useFocusOfPage(page);
   const title = page?.title ?? "Telemetry";
   const { isAdmin } = usePerson();
   useEffect(() => {
@@ -70,7 +71,22 @@ function useCurrentPage(): PageEntry | undefined {
 /** A link of the same page would go by the base of the document. */
 function skipToPage(event: { preventDefault: () => void }): void {
   event.preventDefault();
-  document.getElementById("page")?.focus();
+  focusPage();
+}
+
+function focusPage(): void {
+  document.getElementById("page")?.focus({ preventScroll: true });
+}
+
+/** Who followed a link that went with its page goes on in the new one, and not at the top of the document. */
+function useFocusOfPage(page: PageEntry | undefined): void {
+  const before = useRef(page);
+  useEffect(() => {
+    if (before.current !== page && document.activeElement === document.body) {
+      focusPage();
+    }
+    before.current = page;
+  }, [page]);
 }
 
 /** Everything that was typed stays under it. */
