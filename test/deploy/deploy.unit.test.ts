@@ -165,6 +165,12 @@ describe("Kubernetes", () => {
       }[];
     };
   }
+  interface GuardedPart extends Resource {
+    readonly spec: Resource["spec"] & {
+      readonly podSelector: { readonly matchLabels: object };
+      readonly ingress: readonly { readonly from: readonly object[]; readonly ports?: readonly object[] }[];
+    };
+  }
   interface Backend {
     readonly service: { readonly name: string; readonly port: { readonly name: string } };
   }
@@ -215,8 +221,8 @@ describe("Kubernetes", () => {
       readonly resources: readonly string[];
       readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
     };
-    const [workload, service] = kustomization.resources.flatMap((file) =>
-      parseAllDocuments(read(`${own}/${file}`)).map((document) => document.toJS() as Resource),
+    const [workload, service, policy] = kustomization.resources.flatMap((file) =>
+      parseAllDocuments(read(`${own}/${file}`)).map((document) => document.toJS() as GuardedPart),
     );
     const [server] = workload?.spec.template.spec.containers ?? [];
     const listens = configured(server?.args ?? [], {
@@ -232,22 +238,19 @@ describe("Kubernetes", () => {
       "object-cache",
       server?.ports.map(({ name }) => name),
     ]);
+    expect(policy?.spec.podSelector).toEqual({ matchLabels: workload?.spec.template.metadata.labels });
+    expect(policy?.spec.ingress.map(({ ports }) => ports)).toEqual([[{ port: "http" }], [{ port: "http" }]]);
+    expect(policy?.spec.ingress[0]?.from).toEqual([{ podSelector: { matchLabels: { app: "analytics" } } }]);
   });
 
   it.each([
     ["sail", `sail:${sailVersion}`],
     ["spark", `apache/spark:${sparkVersion}`],
   ])("starts %s where analytics servers look for it, and lets nobody else in", (name, image) => {
-    interface ClusterPart extends Resource {
-      readonly spec: Resource["spec"] & {
-        readonly podSelector: { readonly matchLabels: object };
-        readonly ingress: readonly { readonly from: readonly object[]; readonly ports?: readonly object[] }[];
-      };
-    }
     const own = `${directory}/${name}`;
     const text = read(`${own}/${name}.yaml`);
-    const parts = parseAllDocuments(text).map((document) => document.toJS() as ClusterPart);
-    const part = (kind: string, of = name): ClusterPart | undefined =>
+    const parts = parseAllDocuments(text).map((document) => document.toJS() as GuardedPart);
+    const part = (kind: string, of = name): GuardedPart | undefined =>
       parts.find((one) => one.kind === kind && one.metadata.name === of);
     const kustomization = read(`${own}/kustomization.yaml`);
     expect((parse(kustomization) as { readonly resources: readonly string[] }).resources).toEqual([`${name}.yaml`]);
