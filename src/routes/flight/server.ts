@@ -7,6 +7,7 @@ import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
+import { closeConnectionsSafely } from "../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
 import { takeLongDeadlines } from "../grpc/long-deadlines.js";
@@ -76,6 +77,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     });
   });
   try {
+    closeConnectionsSafely(server);
     refuseDoubledAuthorization(server);
     takeLongDeadlines(server);
     boundRequests(server);

@@ -122,8 +122,50 @@ test("calls beyond those that a connection may have at a time are refused, also 
   socket.destroy();
 });
 
+test("calls behind the farewell of their client end nothing but their connection", async () => {
+  const head = Buffer.concat([
+    Buffer.from([0x83, 0x86]),
+    literal(4, grpcPaths.logs),
+    literal(1, "localhost"),
+    literal(31, "application/grpc"),
+  ]);
+  const endStreamAndHeaders = 0x5;
+  const bytes = Buffer.concat([
+    Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    frame(settings, 0, 0, Buffer.alloc(0)),
+    frame(goaway, 0, 0, Buffer.alloc(8)),
+    ...Array.from({ length: 50 }, (_, i) => frame(headers, endStreamAndHeaders, 2 * i + 1, head)),
+  ]);
+  // Where the heap breaks, the process ends sooner or later.
+  for (let i = 0; i < 300; i++) {
+    const socket = net.connect(listener.address.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.resume();
+    socket.end(bytes);
+    await once(socket, "close");
+  }
+  const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
+  const answer = connection.call(grpcPaths.logs, message);
+  await until(() => submitted.length > 0);
+  submitted.pop()?.answer(stored);
+  expect((await answer).code).toBe(0);
+  connection.close();
+});
+
+test("a client that says farewell still gets its answers, and its connection ends", async () => {
+  const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
+  const answer = connection.call(grpcPaths.logs, message);
+  await until(() => submitted.length > 0);
+  connection.session.goaway();
+  await setTimeout(50);
+  submitted.pop()?.answer(stored);
+  expect((await answer).code).toBe(0);
+  await until(() => connection.session.destroyed);
+});
+
 const headers = 1;
 const reset = 3;
+const goaway = 7;
 const settings = 4;
 
 function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {

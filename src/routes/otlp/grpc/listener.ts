@@ -22,6 +22,7 @@ import { ServiceError } from "../../../runtime/errors.js";
 import type { Component } from "../../../runtime/lifecycle.js";
 import type { Logger } from "../../../runtime/log/log.js";
 import type { OtlpSignal } from "../../../wire/otlp/rpc-status.js";
+import { closeConnectionsSafely } from "../../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../../grpc/doubled-fields.js";
 import { http2ServersOf } from "../../grpc/http2-servers.js";
 import { guard } from "../../http/guard.js";
@@ -210,6 +211,7 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
       }
     });
   }
+  closeConnectionsSafely(server);
   refuseDoubledAuthorization(server);
   return taker;
 }
