@@ -104,6 +104,24 @@ it("keeps the panel of a span with a long name within the page", async () => {
   await screenshot(page, "span-long-name");
 });
 
+it("leaves the name of a span room beside a long name of its service", async () => {
+  const traceId = "5b".repeat(16);
+  const time = `${Date.now()}000000`;
+  const span = { traceId, spanId: "5b".repeat(8), name: "GET /cart", startTimeUnixNano: time, endTimeUnixNano: time };
+  const service = `${"a-very-long-service-".repeat(8)}name`;
+  const attributes = [{ key: "service.name", value: { stringValue: service } }];
+  await app.send("/v1/traces", { resourceSpans: [{ resource: { attributes }, scopeSpans: [{ spans: [span] }] }] });
+  const page = await app.open(`/traces/${traceId}`);
+  await spans(page).getByText("GET /cart").waitFor();
+  const ends = await page.evaluate<readonly [number, number]>(`(() => {
+    const cell = document.querySelector('[role="treegrid"] [role="gridcell"]');
+    const text = document.createRange();
+    text.selectNode(cell.lastElementChild.lastChild);
+    return [text.getBoundingClientRect().right, cell.getBoundingClientRect().right];
+  })()`);
+  expect(ends[0]).toBeLessThanOrEqual(ends[1]);
+});
+
 it("shows a failed span in full, with markup as text, and what was logged in it", async () => {
   // Of the shop: what the service says of itself may fail, too, and without an exception.
   const page = await app.open("/traces?filter=service_name=gateway&error=1", { theme: "dark" });
