@@ -176,6 +176,17 @@ it("says of a list that is longer than it reads that it is not all of it", async
   expect(await page.getByRole("grid").getByText("g19999").count()).toBe(1);
 });
 
+it("shows the whole address of a data source where there is room for it", async () => {
+  const page = await app.open("/admin", { width: 1440 });
+  const uri = `grpc+tls://analytics.${"a-long-name.".repeat(5)}example.com:32010`;
+  await callApi(page, "PUT", "api/data-sources/far", { uri, is_default: false });
+  await page.goto(`${app.url}/admin/data-sources`);
+  const cell = page.getByRole("gridcell", { name: uri });
+  const [shown, whole] = await cell.evaluate((element) => [element.clientWidth, element.scrollWidth]);
+  expect(shown).toBe(whole);
+  await callApi(page, "DELETE", "api/data-sources/far");
+});
+
 it("leaves of a data source as it is what was not changed here", async () => {
   const page = await app.open("/admin");
   const uri = "grpc://127.0.0.1:1";

@@ -21,11 +21,11 @@ const idOf = ({ name }: DataSource): string => name;
 function columnsOf(rows: readonly DataSource[]): readonly TableColumn[] {
   return [
     textColumn(rows, "name", "Name", ({ name }) => name, { width: 200 }),
+    textColumn(rows, "default", "Default", (row) => (row.is_default ? "yes" : "no"), { width: 90 }),
     textColumn(rows, "uri", "Address", ({ uri }) => uri ?? "of this deployment (SVC_ANALYTICS_URI)", {
       keep: true,
       width: 340,
     }),
-    textColumn(rows, "default", "Default", (row) => (row.is_default ? "yes" : "no"), { width: 90 }),
   ];
 }
 
