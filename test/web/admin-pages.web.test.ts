@@ -187,6 +187,17 @@ it("shows the whole address of a data source where there is room for it", async 
   await callApi(page, "DELETE", "api/data-sources/far");
 });
 
+it("closes a panel by one Escape while a tooltip of it is shown", async () => {
+  const page = await app.open("/admin/data-sources?new=1");
+  const close = page.getByRole("complementary").getByRole("button", { name: "Close" });
+  await close.hover();
+  await page.getByText("Close", { exact: true }).waitFor();
+  await close.focus();
+  await page.keyboard.press("Escape");
+  await close.waitFor({ state: "detached", timeout: 5000 });
+  expect(new URL(page.url()).search).toBe("");
+});
+
 it("leaves of a data source as it is what was not changed here", async () => {
   const page = await app.open("/admin");
   const uri = "grpc://127.0.0.1:1";

@@ -84,7 +84,8 @@ export function Tooltip({
   readonly children: ReactElement<Record<string, unknown>>;
 }): ReactElement {
   return (
-    <BaseTooltip.Root>
+    // Escape hides it, and does beside that what it does where nothing is shown.
+    <BaseTooltip.Root onOpenChange={(_open, details) => details.allowPropagation()}>
       <BaseTooltip.Trigger render={children} delay={400} />
       <BaseTooltip.Portal>
         <BaseTooltip.Positioner sideOffset={6} side={side} className={css.positioner}>
