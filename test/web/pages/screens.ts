@@ -86,6 +86,22 @@ it("says which cells wait for a newer answer", async () => {
   expect(await services.getByText("checkout").count()).toBe(0);
 });
 
+it("lets a query come to its end that takes longer than the time between two refreshes", async () => {
+  const page = await app.open("/screens");
+  const table = { kind: "table", id: "a", title: "Slow", sql: "SELECT 'here it is' AS word" };
+  expect(await put(page, "slow", { config: { format: 1, cells: [table] }, version: 0 })).toBe(201);
+  await page.route("**/api/query", async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 7000));
+    await route.continue().catch(() => undefined); // it was given up
+  });
+  await page.goto(`${app.url}/screen/slow?refresh=5s`);
+  const cell = page.getByRole("region", { name: "Slow" });
+  await cell.getByText("here it is").waitFor({ timeout: 30_000 });
+  // It is refreshed afterwards.
+  await cell.locator("[aria-busy='true']").waitFor();
+  expect(await cell.getByText("here it is").count()).toBe(1);
+});
+
 it("is edited and saved, and tells of a variable that there is not", async () => {
   const page = await app.open("/screens", { as: "guest" });
   await make(page, "mine");

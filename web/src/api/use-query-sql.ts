@@ -80,7 +80,10 @@ export function useQuerySql(sql: string, o: SqlOptions = {}): SqlState {
     }
     const controller = new AbortController();
     abort.current = controller;
-    void follow(JSON.parse(key)[0] as QueryRequest, setState, controller.signal);
+    page.running.add(controller);
+    void follow(JSON.parse(key)[0] as QueryRequest, setState, controller.signal).finally(() =>
+      page.running.delete(controller),
+    );
     return () => controller.abort("superseded");
   }, [key, enabled]);
 

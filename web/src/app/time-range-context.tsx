@@ -16,6 +16,8 @@ export interface PageRange {
   readonly refreshed: number;
   /** One of {@link refreshIntervals}; null: only when asked. */
   readonly interval: string | null;
+  /** Queries of the page. While there are any it is not refreshed by itself, or slow ones would never come to their end. */
+  readonly running: Set<AbortController>;
   readonly setRange: (range: TimeRange) => void;
   readonly setInterval: (interval: string | null) => void;
   readonly refresh: () => void;
@@ -37,6 +39,7 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
   const change = useChangeSearch();
   const [clock, setClock] = useState(() => ({ nowMs: Date.now(), refreshed: 0 }));
   const { from, to } = rangeOf(search, clock.nowMs);
+  const [running] = useState(() => new Set<AbortController>());
   const interval = refreshIntervals.find((each) => each === search["refresh"]) ?? null;
 
   const refresh = useCallback(() => setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed: refreshed + 1 })), []);
@@ -46,12 +49,12 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
     }
     const ms = Number.parseInt(interval, 10) * (interval.endsWith("m") ? 60_000 : 1000);
     const timer = setInterval(() => {
-      if (!document.hidden) {
+      if (!document.hidden && running.size === 0) {
         refresh();
       }
     }, ms);
     return () => clearInterval(timer);
-  }, [interval, refresh]);
+  }, [interval, refresh, running]);
 
   const value = useMemo<PageRange>(
     () => ({
@@ -59,6 +62,7 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
       resolved: resolveRange({ from, to }, clock.nowMs),
       refreshed: clock.refreshed,
       interval,
+      running,
       setRange: (range) => {
         setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed }));
         change({ from: range.from, to: range.to });
@@ -66,7 +70,7 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
       setInterval: (next) => change({ refresh: next ?? undefined }),
       refresh,
     }),
-    [from, to, clock, interval, change, refresh],
+    [from, to, clock, interval, running, change, refresh],
   );
   return <Context.Provider value={value}>{children}</Context.Provider>;
 }
