@@ -142,6 +142,28 @@ it("shows the second of two who save what the first has changed", async () => {
   await first.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
+it("keeps what somebody edits when the screen is deleted, and when another version is looked for", async () => {
+  const page = await app.open("/screens", { allow: /40[49]/ });
+  const config = { format: 1, cells: cells.slice(0, 1) };
+  expect(await put(page, "kept", { config, version: 0 })).toBe(201);
+  expect(await put(page, "kept", { config, version: 1 })).toBe(200);
+  await page.goto(`${app.url}/screen/kept`);
+  await page.getByRole("button", { name: "Versions" }).click();
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const text = page.getByRole("textbox", { name: "Markdown" });
+  await text.fill("# Mine");
+  const asked = page.waitForEvent("dialog").then((dialog) => dialog.dismiss());
+  await page.getByRole("button", { name: "Edit this version" }).click();
+  await asked;
+  expect(await text.inputValue()).toBe("# Mine");
+  await page.evaluate("fetch('/api/screens/kept?version=2', { method: 'DELETE' })");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Somebody has deleted this screen meanwhile").waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("version 1 by dev@localhost").waitFor();
+  await page.getByRole("heading", { name: "Mine" }).waitFor();
+});
+
 it("offers no editing to those who may not, and changes nothing for those who look", async () => {
   const page = await app.open("/screens", { allow: /400|403/ });
   const erasing = "SELECT * FROM deny_queries('true', 'by a screen')";

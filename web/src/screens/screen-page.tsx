@@ -89,7 +89,22 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
       toast("Saved", `Version ${now.version}`);
     } catch (error) {
       if (error instanceof ApiError && error.status === 409) {
-        setTheirs(await getScreen(saved.name));
+        await lookAtTheirs();
+      } else {
+        setProblem(error);
+      }
+    }
+  };
+  const lookAtTheirs = async (): Promise<void> => {
+    try {
+      setTheirs(await getScreen(saved.name));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) {
+        setSaved({ ...saved, version: 0 });
+        setTheirs(null);
+        setProblem(
+          new Error("Somebody has deleted this screen meanwhile. Save again to make it anew with your changes."),
+        );
       } else {
         setProblem(error);
       }
@@ -109,6 +124,9 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
     }
   };
   const restore = async (version: number): Promise<void> => {
+    if (isChanged && !window.confirm(`Edit version ${version} in place of what you changed?`)) {
+      return;
+    }
     try {
       const { config: old } = await getScreenVersion(saved.name, version);
       setDraft({ config: parseScreen(old), folder: saved.folder });
