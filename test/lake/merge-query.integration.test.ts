@@ -3,22 +3,18 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let caller: FlightRows;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  caller = connectRows(t.port, t.key, "test-client/1");
 });
 
 afterAll(async () => {
-  caller.close();
   await t.stop();
 });
 
@@ -40,20 +36,20 @@ it.each([
     audience: "public",
     rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, CAST(md5('p' || i) AS UUID)::VARCHAR AS process_id${ids} FROM range(1000) t(i)`,
   });
-  const merged = await caller.rows(
+  const merged = await t.caller.rows(
     `SELECT path FROM materialize_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
   );
   const file = path.join(t.lake.directory, String(merged[0]?.["path"]));
   const id = (text: string): string =>
     column === "trace_id" ? `md5('${text}')` : `CAST(md5('${text}') AS UUID)::VARCHAR`;
-  const values = await caller.rows(`SELECT ${id("t7")} AS t, ${id("p7")} AS p, ${id("x")} AS x`);
+  const values = await t.caller.rows(`SELECT ${id("t7")} AS t, ${id("p7")} AS p, ${id("x")} AS x`);
   const present = String(values[0]?.[column === "trace_id" ? "t" : "p"]);
   const absent = String(values[0]?.["x"]);
   await destroyColumn(file, column);
   const query = (condition: string) => `SELECT count(*) AS n FROM ${view} WHERE ${column} ${condition}`;
   // The values are really gone: reading them fails.
-  await caller.failure(query(`= '${present}'`));
-  expect(await caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
+  await t.caller.failure(query(`= '${present}'`));
+  expect(await t.caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
 });
 
 it.each(["log_entries", "spans", "span_events"] as const)(
@@ -71,14 +67,14 @@ it.each(["log_entries", "spans", "span_events"] as const)(
       });
     await add(0, 100);
     const merge = `SELECT path FROM materialize_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`;
-    const [merged] = await caller.rows(merge);
+    const [merged] = await t.caller.rows(merge);
     await add(50, 100);
-    const values = await caller.rows(
+    const values = await t.caller.rows(
       "SELECT md5('t7') AS old, md5('t70') AS both, md5('t120') AS new, md5('absent') AS absent, md5('missing') AS missing",
     );
     const id = (name: string): string => `'${String(values[0]?.[name])}'`;
     const counted = async (names: readonly string[], from: string = view) =>
-      (await caller.rows(`SELECT count(*) AS n FROM ${from} WHERE trace_id IN (${names.map(id).join(", ")})`))[0]?.[
+      (await t.caller.rows(`SELECT count(*) AS n FROM ${from} WHERE trace_id IN (${names.map(id).join(", ")})`))[0]?.[
         "n"
       ];
     expect(await counted(["old", "both", "new", "absent", "both"])).toBe(4n);
@@ -86,12 +82,12 @@ it.each(["log_entries", "spans", "span_events"] as const)(
     expect(await counted(["old"], `(SELECT * FROM ${view})`)).toBe(1n);
     const different = `SELECT count(*) AS n FROM ${view} a, ${view} b
       WHERE a.trace_id IN (${id("old")}, ${id("absent")}) AND b.trace_id IN (${id("both")}, ${id("missing")})`;
-    expect(await caller.rows(different)).toEqual([{ n: 2n }]);
+    expect(await t.caller.rows(different)).toEqual([{ n: 2n }]);
     const either = `SELECT count(*) AS n FROM ${view} WHERE trace_id IN (${id("old")}, ${id("both")})
       UNION ALL SELECT count(*) FROM ${view}`;
-    expect(await caller.rows(either)).toEqual([{ n: 3n }, { n: 200n }]);
+    expect(await t.caller.rows(either)).toEqual([{ n: 3n }, { n: 200n }]);
     await destroyColumn(path.join(t.lake.directory, String(merged?.["path"])), "trace_id");
     expect(await counted(["new", "absent", "missing"])).toBe(1n);
-    await caller.failure(`SELECT * FROM ${view} WHERE trace_id IN (${id("old")}, ${id("absent")})`);
+    await t.caller.failure(`SELECT * FROM ${view} WHERE trace_id IN (${id("old")}, ${id("absent")})`);
   },
 );

@@ -11,7 +11,7 @@ import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { connectRows } from "../helpers/flight/flight-rows.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
 import { endless } from "../helpers/query/endless.js";
@@ -21,15 +21,12 @@ const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const hour = 3_600_000_000_000n;
 
 let t: TestAnalytics;
-let caller: FlightRows;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  caller = connectRows(t.port, t.key, "test-client/1");
 });
 
 afterAll(async () => {
-  caller.close();
   await t.stop();
 });
 
@@ -67,8 +64,8 @@ async function exists(file: string): Promise<boolean> {
 describe("a caller who is not admin", () => {
   it("gets for every admin function and for query_log the answer for an unknown name", async () => {
     await withoutAdmins(async () => {
-      const unknown = await caller.failure("SELECT * FROM no_such_function(1, now())");
-      const unknownScalar = await caller.failure("SELECT no_such_function(1)");
+      const unknown = await t.caller.failure("SELECT * FROM no_such_function(1, now())");
+      const unknownScalar = await t.caller.failure("SELECT no_such_function(1)");
       for (const name of Object.keys(adminFunctions)) {
         for (const call of [
           `SELECT * FROM ${name}(1, now())`,
@@ -76,23 +73,23 @@ describe("a caller who is not admin", () => {
           `DESCRIBE SELECT * FROM ${name}(1, now())`,
           `WITH a AS (SELECT * FROM main.${name}(1, now())) SELECT * FROM a`,
         ]) {
-          const refused = await caller.failure(call);
+          const refused = await t.caller.failure(call);
           expect(refused.message.toLowerCase()).toBe(unknown.message.replace("no_such_function", name).toLowerCase());
           expect(refused.status).toBe(unknown.status);
         }
-        expect(await caller.failure(`SELECT ${name}(1)`)).toEqual({
+        expect(await t.caller.failure(`SELECT ${name}(1)`)).toEqual({
           status: unknownScalar.status,
           message: unknownScalar.message.replace("no_such_function", name),
         });
       }
-      const table = await caller.failure("SELECT * FROM no_such_table");
+      const table = await t.caller.failure("SELECT * FROM no_such_table");
       expect(table.message).not.toContain("query_log");
       for (const name of ["query_log", '"QUERY_LOG"']) {
-        expect((await caller.failure(`SELECT * FROM ${name}`)).message.toLowerCase()).toBe(
+        expect((await t.caller.failure(`SELECT * FROM ${name}`)).message.toLowerCase()).toBe(
           table.message.replace("no_such_table", "query_log").toLowerCase(),
         );
       }
-      const names = await caller.rows(
+      const names = await t.caller.rows(
         "SELECT view_set AS n FROM list_view_sets() UNION ALL SELECT name FROM (SHOW TABLES)",
       );
       expect(names.map((row) => row["n"])).not.toContain("query_log");
@@ -101,9 +98,9 @@ describe("a caller who is not admin", () => {
 
   it("gets it also for a text that an admin has just had inspected", async () => {
     const sql = "SELECT count(*) AS n FROM query_log WHERE sql = 'not there'";
-    expect(await caller.rows(sql)).toEqual([{ n: 0n }]);
+    expect(await t.caller.rows(sql)).toEqual([{ n: 0n }]);
     await withoutAdmins(async () => {
-      expect((await caller.failure(sql)).message).toContain("There is no table");
+      expect((await t.caller.failure(sql)).message).toContain("There is no table");
     });
   });
 });
@@ -120,13 +117,13 @@ describe("partition functions", () => {
     await addLogs("secret", noon);
     const unstamped = await addLogs(null, noon);
     const before = await pathsLeft();
-    const gone = await caller.rows(
+    const gone = await t.caller.rows(
       "SELECT path, row_count FROM retire_partitions('log_entries', 'global', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z')",
     );
     const expected = [inside, unstamped].map(({ path: file }) => path.relative(t.lake.directory, file));
     expect(gone.map((row) => row["path"])).toEqual(expected.toSorted());
     expect(await pathsLeft()).toEqual(before.filter((one) => !expected.includes(one)));
-    expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 10n }]);
+    expect(await t.caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 10n }]);
   });
 
   it("leave a partition that reaches beyond the range", async () => {
@@ -136,7 +133,7 @@ describe("partition functions", () => {
       [noon, noon + 9n],
     ]) {
       expect(
-        await caller.rows(
+        await t.caller.rows(
           `SELECT * FROM retire_partitions('log_entries', 'global', make_timestamp_ns(${begin}), make_timestamp_ns(${end}))`,
         ),
       ).toEqual([]);
@@ -146,7 +143,7 @@ describe("partition functions", () => {
   it("retire an instance only where a partition holds nothing else", async () => {
     const alone = await addLogs("public", noon, [processA]);
     await addLogs("public", noon, [processA, "11111111-89ab-cdef-0123-456789abcdef"]);
-    const gone = await caller.rows(
+    const gone = await t.caller.rows(
       `SELECT path FROM retire_partitions('log_entries', '${processA}', '2025-01-01', '2026-01-01')`,
     );
     expect(gone).toEqual([{ path: path.relative(t.lake.directory, alone.path) }]);
@@ -158,16 +155,16 @@ describe("partition functions", () => {
     await addLogs("public", BigInt(Date.now()) * 1_000_000n);
     const bounds = (begin: bigint, end: bigint): string =>
       `SELECT path FROM retire_partition_by_metadata('log_entries', 'global', make_timestamp_ns(${begin}), make_timestamp_ns(${end}))`;
-    expect(await caller.rows(bounds(noon, noon + 8n))).toEqual([]);
-    expect(await caller.rows(bounds(noon + hour, noon + hour + 9n))).toHaveLength(1);
+    expect(await t.caller.rows(bounds(noon, noon + 8n))).toEqual([]);
+    expect(await t.caller.rows(bounds(noon + hour, noon + hour + 9n))).toHaveLength(1);
     const relative = path.relative(t.lake.directory, first.path);
-    const listed = await caller.rows("SELECT path FROM list_partitions() ORDER BY begin_time");
+    const listed = await t.caller.rows("SELECT path FROM list_partitions() ORDER BY begin_time");
     expect(listed[0]).toEqual({ path: relative });
-    expect(await caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`)).toEqual([
+    expect(await t.caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`)).toEqual([
       { view_set: "log_entries" },
     ]);
     const old = await addLogs("public", noon - 24n * hour);
-    expect(await caller.rows("SELECT path FROM apply_retention('log_entries', 1)")).toEqual([
+    expect(await t.caller.rows("SELECT path FROM apply_retention('log_entries', 1)")).toEqual([
       { path: path.relative(t.lake.directory, old.path) },
     ]);
     expect(await pathsLeft()).toHaveLength(1);
@@ -175,7 +172,7 @@ describe("partition functions", () => {
 
   it("keep the objects for the grace period, and the sweep removes them after it", async () => {
     const { path: file } = await addLogs("public", noon);
-    await caller.rows("SELECT * FROM apply_retention('log_entries', 1)");
+    await t.caller.rows("SELECT * FROM apply_retention('log_entries', 1)");
     const store = await openObjectStore(t.lake.uri);
     await sweepOrphans(t.sql, store, { nowMs: Date.now() + 7_200_000 });
     await sweepRetired(t.sql, store, 3_600_000);
@@ -199,7 +196,7 @@ describe("partition functions", () => {
       `WITH a AS (SELECT * FROM ${call}) SELECT 1`,
       `SELECT apply_retention('log_entries', 1)`,
     ]) {
-      expect((await caller.failure(sql)).status).toBe(status.INVALID_ARGUMENT);
+      expect((await t.caller.failure(sql)).status).toBe(status.INVALID_ARGUMENT);
     }
     expect(await pathsLeft()).toHaveLength(1);
   });
@@ -215,7 +212,7 @@ describe("partition functions", () => {
     "apply_retention('log_entries', NULL)",
     "retire_partition_by_file(NULL)",
   ])("refuse %s", async (call) => {
-    expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
+    expect((await t.caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
   });
 
   it("that merge answer with what they made and what that replaced", async () => {
@@ -224,7 +221,7 @@ describe("partition functions", () => {
     await addLogs("public", noon + 2n * hour);
     const call =
       "SELECT * FROM materialize_partitions('log_entries', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600)";
-    const rows = await caller.rows(call);
+    const rows = await t.caller.rows(call);
     expect(rows.map((row) => [row["action"], row["view_set"], row["row_count"]])).toEqual([
       ["created", "log_entries", 20n],
       ["replaced", "log_entries", 10n],
@@ -233,12 +230,12 @@ describe("partition functions", () => {
     expect(rows.slice(1).map((row) => row["path"])).toEqual(
       sources.map(({ path: file }) => path.relative(t.lake.directory, file)),
     );
-    expect(await caller.rows("SELECT level, row_count, sort_order FROM list_partitions() WHERE level > 0")).toEqual([
+    expect(await t.caller.rows("SELECT level, row_count, sort_order FROM list_partitions() WHERE level > 0")).toEqual([
       { level: 2, row_count: 20n, sort_order: "time,insert_time" },
     ]);
-    expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 30n }]);
-    expect(await caller.rows(call)).toEqual([]);
-    const again = await caller.rows(call.replace("materialize", "regenerate"));
+    expect(await t.caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 30n }]);
+    expect(await t.caller.rows(call)).toEqual([]);
+    const again = await t.caller.rows(call.replace("materialize", "regenerate"));
     expect(again.map((row) => [row["action"], row["row_count"]])).toEqual([
       ["created", 20n],
       ["replaced", 20n],
@@ -255,7 +252,7 @@ describe("partition functions", () => {
     });
     const before = await pathsLeft();
     const call = "SELECT action FROM materialize_partitions('log_entries', '2025-11-21', '2025-11-22', 86400)";
-    const given = await caller.failure(call, { signal: AbortSignal.timeout(700) });
+    const given = await t.caller.failure(call, { signal: AbortSignal.timeout(700) });
     expect(given.status).toBe(status.CANCELLED);
     expect(await pathsLeft()).toEqual(before);
     const hurried = await t.another({ SVC_QUERY_TIMEOUT_SECONDS: "0.7" });
@@ -267,7 +264,7 @@ describe("partition functions", () => {
     await addLogs("public", noon + 48n * hour);
     // The thread is free again.
     const next = call.replace("2025-11-21", "2025-11-23").replace("2025-11-22", "2025-11-24");
-    expect(await caller.rows(next)).toEqual([{ action: "created" }, { action: "replaced" }]);
+    expect(await t.caller.rows(next)).toEqual([{ action: "created" }, { action: "replaced" }]);
     expect(await pathsLeft()).toContain(before[0]);
   });
 
@@ -282,25 +279,25 @@ describe("partition functions", () => {
     "deny_queries(reason := 'false', match_expr := 'false')",
     "deny_queries('false', ' ')",
   ])("refuse %s", async (call) => {
-    expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
+    expect((await t.caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
   });
 });
 
 describe("the deny list", () => {
   afterEach(async () => {
-    for (const rule of await caller.rows("SELECT rule_id FROM list_query_denials()")) {
-      await caller.rows(`SELECT * FROM remove_query_denial('${String(rule["rule_id"])}')`);
+    for (const rule of await t.caller.rows("SELECT rule_id FROM list_query_denials()")) {
+      await t.caller.rows(`SELECT * FROM remove_query_denial('${String(rule["rule_id"])}')`);
     }
   });
 
   it("refuses what a rule matches, says why, counts it, and lets other queries pass", async () => {
-    const [rule] = await caller.rows("SELECT * FROM deny_queries('contains(sql, ''forbidden'')', 'too slow')");
+    const [rule] = await t.caller.rows("SELECT * FROM deny_queries('contains(sql, ''forbidden'')', 'too slow')");
     expect(rule).toMatchObject({ reason: "too slow", created_by: `key:${t.keyId}` });
-    expect(await caller.failure("SELECT 'forbidden'")).toEqual({
+    expect(await t.caller.failure("SELECT 'forbidden'")).toEqual({
       status: status.PERMISSION_DENIED,
       message: expect.stringContaining("too slow") as unknown,
     });
-    expect(await caller.rows("SELECT 'allowed' AS a")).toEqual([{ a: "allowed" }]);
+    expect(await t.caller.rows("SELECT 'allowed' AS a")).toEqual([{ a: "allowed" }]);
     expect(await t.metrics.text()).toMatch(/^query_denied [1-9]/mu);
   });
 
@@ -312,29 +309,29 @@ describe("the deny list", () => {
     ["sql", () => "sql ILIKE 'select 4_'"],
     ["sql_hash", () => "sql_hash = sha256('SELECT 42')"],
   ])("matches by %s", async (_name, expression) => {
-    expect(await caller.rows("SELECT 42 AS n")).toEqual([{ n: 42 }]);
-    await caller.rows(`SELECT * FROM deny_queries('${expression().replaceAll("'", "''")}', 'no')`);
-    expect((await caller.failure("SELECT 42")).status).toBe(status.PERMISSION_DENIED);
+    expect(await t.caller.rows("SELECT 42 AS n")).toEqual([{ n: 42 }]);
+    await t.caller.rows(`SELECT * FROM deny_queries('${expression().replaceAll("'", "''")}', 'no')`);
+    expect((await t.caller.failure("SELECT 42")).status).toBe(status.PERMISSION_DENIED);
   });
 
   it("that matches everything still lets an admin at the list itself", async () => {
-    const [rule] = await caller.rows("SELECT * FROM deny_queries('true', 'maintenance')");
-    expect((await caller.failure("SELECT 1")).status).toBe(status.PERMISSION_DENIED);
-    expect(await caller.rows("SELECT reason FROM list_query_denials()")).toEqual([{ reason: "maintenance" }]);
-    await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
-    expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+    const [rule] = await t.caller.rows("SELECT * FROM deny_queries('true', 'maintenance')");
+    expect((await t.caller.failure("SELECT 1")).status).toBe(status.PERMISSION_DENIED);
+    expect(await t.caller.rows("SELECT reason FROM list_query_denials()")).toEqual([{ reason: "maintenance" }]);
+    await t.caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
+    expect(await t.caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
 
   it("exists once when many add the same rule at once", async () => {
     const add = "SELECT rule_id FROM deny_queries('sql = ''y'' ', 'r')";
-    const added = await Promise.all(Array.from({ length: 8 }, () => caller.rows(add)));
+    const added = await Promise.all(Array.from({ length: 8 }, () => t.caller.rows(add)));
     expect(new Set(added.map(([rule]) => rule?.["rule_id"])).size).toBe(1);
   });
 
   it("exists once when the same rule is added again", async () => {
     const add = "SELECT rule_id FROM deny_queries('sql = ''x''', 'r')";
-    expect(await caller.rows(add)).toEqual(await caller.rows(add));
-    expect(await caller.rows("SELECT * FROM list_query_denials()")).toHaveLength(1);
+    expect(await t.caller.rows(add)).toEqual(await t.caller.rows(add));
+    expect(await t.caller.rows("SELECT * FROM list_query_denials()")).toHaveLength(1);
   });
 
   it.each([
@@ -347,18 +344,18 @@ describe("the deny list", () => {
     "sql = ",
     "sql",
   ])("refuses the expression %s", async (expression) => {
-    expect(await caller.failure(`SELECT * FROM deny_queries('${expression}', 'r')`)).toMatchObject({
+    expect(await t.caller.failure(`SELECT * FROM deny_queries('${expression}', 'r')`)).toMatchObject({
       status: status.INVALID_ARGUMENT,
       message: expect.stringContaining("match_expr") as unknown,
     });
-    expect(await caller.rows("SELECT * FROM list_query_denials()")).toEqual([]);
+    expect(await t.caller.rows("SELECT * FROM list_query_denials()")).toEqual([]);
   });
 
   it("denies nothing by a rule that fails at run time", async () => {
-    await caller.rows(
+    await t.caller.rows(
       "SELECT * FROM deny_queries('CASE WHEN sql LIKE ''%41%'' THEN error(''x'') ELSE false END', 'r')",
     );
-    expect(await caller.rows("SELECT 41 AS n")).toEqual([{ n: 41 }]);
+    expect(await t.caller.rows("SELECT 41 AS n")).toEqual([{ n: 41 }]);
     expect(await t.metrics.text()).toMatch(/^query_denial_rule_failures_total [1-9]/mu);
   });
 });
@@ -390,7 +387,7 @@ describe("the query log", () => {
   it("holds a row for each query, whatever became of it", async () => {
     await addLogs("public", noon);
     const good = "SELECT msg, 'logged' AS a FROM log_entries";
-    await caller.rows(good);
+    await t.caller.rows(good);
     expect(await logged(good)).toMatchObject({
       caller: `key:${t.keyId}`,
       client: expect.stringContaining("test-client/1") as unknown,
@@ -401,13 +398,13 @@ describe("the query log", () => {
     });
     expect((await logged(good)).bytes).toBeGreaterThan(50);
     const refused = "SELECT * FROM nowhere_to_be_found";
-    await caller.failure(refused);
+    await t.caller.failure(refused);
     expect(await logged(refused)).toMatchObject({ outcome: "BAD_REQUEST", fingerprint: null });
     const broken = "SELECT CAST(msg AS INTEGER) FROM log_entries";
-    await caller.failure(broken);
+    await t.caller.failure(broken);
     expect(await logged(broken)).toMatchObject({ outcome: "BAD_REQUEST", rows: 0, partitions: 1 });
     const controller = new AbortController();
-    const given = caller.failure(endless, { signal: controller.signal });
+    const given = t.caller.failure(endless, { signal: controller.signal });
     await t.untilGauge("query_running", 1);
     controller.abort();
     await given;
@@ -441,27 +438,27 @@ describe("the query log", () => {
     const tables = Array.from({ length: 60 }, (_, i) => `(SELECT ${i} AS c) AS t${i}`);
     const refused = `SELECT nothing FROM ${tables.join(", ")}`;
     const startMs = performance.now();
-    await caller.failure(refused);
+    await t.caller.failure(refused);
     const passedMs = performance.now() - startMs;
     const row = await logged(refused);
     expect(row.ms).toBeGreaterThan(0.5);
     expect(row.ms).toBeLessThan(passedMs);
     const denied = "SELECT 'denied by its text'";
-    const [rule] = await caller.rows(
+    const [rule] = await t.caller.rows(
       `SELECT rule_id FROM deny_queries('sql LIKE ''SELECT %denied by its text%'' ', 'r')`,
     );
-    await caller.failure(denied);
+    await t.caller.failure(denied);
     expect(await logged(denied)).toMatchObject({
       outcome: "FORBIDDEN",
       fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/u) as unknown,
     });
-    await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
+    await t.caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
   });
 
   it("gives queries that differ in constants one fingerprint", async () => {
     const prints: (string | null)[] = [];
     for (const sql of ["SELECT 1 WHERE 'a' = 'b'", "select  1000000 where 'xyz' = ''", "SELECT 1 WHERE 'a' <> 'b'"]) {
-      await caller.rows(sql);
+      await t.caller.rows(sql);
       prints.push((await logged(sql)).fingerprint);
     }
     expect(prints[0]).toBe(prints[1]);
@@ -470,12 +467,12 @@ describe("the query log", () => {
 
   it("is read by admins in SQL, and by time", async () => {
     const sql = "SELECT 'find me'";
-    await caller.rows(sql);
+    await t.caller.rows(sql);
     await logged(sql);
     const found = "SELECT outcome, sql FROM query_log WHERE sql = 'SELECT ''find me'''";
-    expect(await caller.rows(found)).toEqual([{ outcome: "OK", sql }]);
-    expect(await caller.rows(`${found} AND time > now() - INTERVAL 1 HOUR`)).toHaveLength(1);
-    expect(await caller.rows(`${found} AND time < '2020-01-01'`)).toHaveLength(0);
+    expect(await t.caller.rows(found)).toEqual([{ outcome: "OK", sql }]);
+    expect(await t.caller.rows(`${found} AND time > now() - INTERVAL 1 HOUR`)).toHaveLength(1);
+    expect(await t.caller.rows(`${found} AND time < '2020-01-01'`)).toHaveLength(0);
   });
 });
 

@@ -5,7 +5,6 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
@@ -14,15 +13,12 @@ import { quoteText } from "../../src/query/sql/views.js";
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let caller: FlightRows;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  caller = connectRows(t.port, t.key, "test-client/1");
 });
 
 afterAll(async () => {
-  caller.close();
   await t.stop();
 });
 
@@ -43,7 +39,7 @@ async function add(properties: string, rows = 100, table: "log_entries" | "spans
 
 /** Merges what there is, and says which files that made. */
 async function merge(table = "log_entries"): Promise<string[]> {
-  const made = await caller.rows(
+  const made = await t.caller.rows(
     `SELECT path FROM regenerate_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
   );
   return made.map((row) => path.join(t.lake.directory, String(row["path"])));
@@ -63,9 +59,9 @@ describe("an attribute of merged rows", () => {
     const [file = ""] = await merge();
     await destroyColumn(file, "properties");
     // The text is really gone.
-    await caller.failure("SELECT max(length(properties)) FROM log_entries");
+    await t.caller.failure("SELECT max(length(properties)) FROM log_entries");
     expect(
-      await caller.rows(
+      await t.caller.rows(
         `SELECT min(${expression}) AS least, max(${expression}) AS most, count(*) AS n FROM log_entries WHERE ${expression} IS NOT NULL`,
       ),
     ).toEqual([{ least, most, n: 100n }]);
@@ -75,7 +71,7 @@ describe("an attribute of merged rows", () => {
     await add(routes);
     const [file = ""] = await merge();
     await destroyColumn(file, "properties");
-    expect(await caller.rows("SELECT count(attr(properties, 'user.id')) AS n FROM log_entries")).toEqual([{ n: 0n }]);
+    expect(await t.caller.rows("SELECT count(attr(properties, 'user.id')) AS n FROM log_entries")).toEqual([{ n: 0n }]);
   });
 
   it("that is equal to something leaves out row groups by bounds and bloom filters", async () => {
@@ -83,11 +79,11 @@ describe("an attribute of merged rows", () => {
     const [file = ""] = await merge();
     await destroyColumn(file, "properties");
     await destroyColumn(file, "attr.user.id");
-    const [ids] = await caller.rows("SELECT md5('u7') AS there, md5('x') AS gone");
+    const [ids] = await t.caller.rows("SELECT md5('u7') AS there, md5('x') AS gone");
     const query = (id: unknown) =>
       `SELECT count(*) AS n FROM log_entries WHERE attr(properties, 'user.id') = '${String(id)}'`;
-    await caller.failure(query(ids?.["there"]));
-    expect(await caller.rows(query(ids?.["gone"]))).toEqual([{ n: 0n }]);
+    await t.caller.failure(query(ids?.["there"]));
+    expect(await t.caller.rows(query(ids?.["gone"]))).toEqual([{ n: 0n }]);
   });
 
   it("stays a column when its object is merged again", async () => {
@@ -100,7 +96,7 @@ describe("an attribute of merged rows", () => {
     expect(partition).toEqual({ columns: ["code", "http.route", "other"], names: ["code", "http.route", "other"] });
     await destroyColumn(file, "properties");
     expect(
-      await caller.rows(
+      await t.caller.rows(
         "SELECT count(attr(properties, 'http.route')) AS a, count(attr(properties, 'other')) AS b FROM log_entries",
       ),
     ).toEqual([{ a: 100n, b: 100n }]);
@@ -180,17 +176,17 @@ it("is the same in every object, however it is stored, whatever its name and val
       ...(/[/~]/u.test(name) ? [] : [[`(properties ->> ${quoteText(name)})`, text] as const]),
     ];
     const counts = reads.map(([read, expected]) => `count(*) FILTER (${read} IS DISTINCT FROM ${expected})`);
-    const [row] = await caller.rows(`SELECT [${counts.join(", ")}]::VARCHAR AS different FROM log_entries`);
+    const [row] = await t.caller.rows(`SELECT [${counts.join(", ")}]::VARCHAR AS different FROM log_entries`);
     expect([reads, row]).toEqual([reads, { different: `[${reads.map(() => "0").join(", ")}]` }]);
     const among = (value: string): string => `(SELECT count(*) FROM log_entries WHERE ${value} IN ('v', 'w', '1'))`;
     const same = `SELECT ${among(`attr(properties, ${quoteText(name)})`)} = ${among(text)} AS same`;
-    expect([name, await caller.rows(same)]).toEqual([name, [{ same: true }]]);
+    expect([name, await t.caller.rows(same)]).toEqual([name, [{ same: true }]]);
   }
 });
 
 describe("columns of attributes are not shown", () => {
   const names = async (sql: string): Promise<string[]> => {
-    const [row] = await caller.rows(sql);
+    const [row] = await t.caller.rows(sql);
     return Object.keys(row ?? {});
   };
 
@@ -218,7 +214,7 @@ describe("columns of attributes are not shown", () => {
   });
 
   it("by what is wrong with a value", async () => {
-    const { message } = await caller.failure("SELECT attr(properties, 'http.route')::INTEGER FROM log_entries");
+    const { message } = await t.caller.failure("SELECT attr(properties, 'http.route')::INTEGER FROM log_entries");
     expect(message).toMatch(/Could not convert string '\/r\d+' to INT32/u);
     expect(message).not.toMatch(/svc_/u);
   });
@@ -292,11 +288,11 @@ describe("columns of attributes are not shown", () => {
       [{ v: 68n }],
     ],
   ])("in %s", async (_, sql, rows) => {
-    expect(await caller.rows(sql)).toEqual(rows);
+    expect(await t.caller.rows(sql)).toEqual(rows);
   });
 
   it("by errors", async () => {
-    const error = await caller.failure("SELECT svc_attribute, attr(properties, 'code') FROM log_entries");
+    const error = await t.caller.failure("SELECT svc_attribute, attr(properties, 'code') FROM log_entries");
     expect(error.message).not.toMatch(/svc_attribute_|svc_log/u);
   });
 });

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { quoteText } from "../../src/query/sql/views.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 /** JSON of a value, and what `attr`, `attr_int` (digits), `attr_double` and `attr_bool` make of it. */
@@ -34,11 +33,9 @@ const cases: readonly (readonly [string, string | null, string | null, number | 
 const names = ["k", "http.route", "a/b~c", "$.k", "it's", 'say "hi"', "a[0]", "*", "0", ""];
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   const rows = cases.map(([json], i) => `(${i}, ${quoteText(`{"other": 1, "k": ${json}}`)})`);
   const named = Object.fromEntries(names.map((name, i) => [name, `value ${i}`]));
   await addPartition(t.lake, t.sql, {
@@ -55,7 +52,7 @@ afterAll(async () => {
 describe("an attribute", () => {
   it("is text, a number or a truth, else null", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT attr(properties, 'k') AS text, CAST(attr_int(properties, 'k') AS VARCHAR) AS int,
            attr_double(properties, 'k') AS double, attr_bool(properties, 'k') AS bool
          FROM log_entries ORDER BY time`,
@@ -65,7 +62,7 @@ describe("an attribute", () => {
 
   it("has the type that its function says", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT DISTINCT typeof(attr(properties, 'k')) AS a, typeof(attr_int(properties, 'k')) AS b,
            typeof(attr_double(properties, 'k')) AS c, typeof(attr_bool(properties, 'k')) AS d FROM log_entries`,
       ),
@@ -74,7 +71,7 @@ describe("an attribute", () => {
 
   it("that there is not is null, and so is one of nothing", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT DISTINCT attr(properties, 'nothing') AS a, attr_int(properties, 'K') AS b,
            attr_double(NULL, 'k') AS c, attr_bool(properties, NULL) AS d FROM log_entries`,
       ),
@@ -85,15 +82,15 @@ describe("an attribute", () => {
     const wanted = [{ a: `value ${i}`, b: `value ${i}` }];
     const of = (text: string): string =>
       `SELECT DISTINCT attr(process_properties, ${text}) AS a, property_get(process_properties, ${text}) AS b FROM log_entries`;
-    expect(await query(of(quoteText(name)))).toEqual(wanted);
+    expect(await t.plainRows(of(quoteText(name)))).toEqual(wanted);
     // A name that is not known before the query runs.
-    expect(await query(of(`${quoteText(name)} || left(body_type, 0)`))).toEqual(wanted);
+    expect(await t.plainRows(of(`${quoteText(name)} || left(body_type, 0)`))).toEqual(wanted);
   });
 
   it("is the same by ->>, unless its name may be a path", async () => {
     for (const name of names.filter((name) => /^[^$/*]+$/u.test(name))) {
       expect(
-        await query(
+        await t.plainRows(
           `SELECT DISTINCT process_properties->>${quoteText(name)} = attr(process_properties, ${quoteText(name)}) AS same FROM log_entries`,
         ),
       ).toEqual([{ same: true }]);
@@ -102,7 +99,7 @@ describe("an attribute", () => {
 
   it("filters and groups", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT attr_bool(properties, 'k') AS b, count(*)::INTEGER AS n FROM log_entries WHERE attr_int(properties, 'k') BETWEEN 0 AND 7 GROUP BY ALL ORDER BY b",
       ),
     ).toEqual([

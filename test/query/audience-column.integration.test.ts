@@ -5,15 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { viewNames } from "../../src/query/sql/views.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics({ SVC_UNSTAMPED_AUDIENCE: "loose" });
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   for (const audience of ["team-a", "loose"]) {
     await t.sql`insert into audience_grants (audience, kind, member, created_by)
       values (${audience}, 'read', '*', 'test')`;
@@ -62,14 +59,16 @@ describe("the column audience", () => {
     // Some read several tables, of which each audience has a row.
     const n = view === "attribute_samples" ? 4 : view === "metric_catalogue" || view === "metric_series" ? 2 : 1;
     expect(
-      await query(`SELECT audience, count(*)::INTEGER AS n FROM ${view} GROUP BY audience ORDER BY audience`),
+      await t.plainRows(`SELECT audience, count(*)::INTEGER AS n FROM ${view} GROUP BY audience ORDER BY audience`),
     ).toEqual(["loose", "public", "team-a"].map((audience) => ({ audience, n })));
-    expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`)).toEqual([{ n }]);
-    expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`)).toEqual([{ n: 0 }]);
+    expect(await t.plainRows(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`)).toEqual([{ n }]);
+    expect(await t.plainRows(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`)).toEqual([
+      { n: 0 },
+    ]);
   });
 
   it("is in every view that information_schema lists for callers who are no administrators", async () => {
-    const has = await query(
+    const has = await t.plainRows(
       `SELECT table_name, count(*) FILTER (column_name = 'audience' AND data_type = 'VARCHAR')::INTEGER AS n
        FROM information_schema.columns WHERE table_name <> 'query_log' GROUP BY table_name ORDER BY table_name`,
     );
@@ -78,8 +77,8 @@ describe("the column audience", () => {
 
   it("comes with the only audience that a caller reads, and without any rows", async () => {
     await t.sql`delete from audience_grants where audience in ('team-a', 'loose')`;
-    expect(await query("SELECT DISTINCT audience FROM spans")).toEqual([{ audience: "public" }]);
+    expect(await t.plainRows("SELECT DISTINCT audience FROM spans")).toEqual([{ audience: "public" }]);
     await t.sql`delete from audience_grants`;
-    expect(await query("SELECT audience FROM spans")).toEqual([]);
+    expect(await t.plainRows("SELECT audience FROM spans")).toEqual([]);
   });
 });

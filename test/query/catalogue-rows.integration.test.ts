@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { toServiceError } from "../../src/runtime/errors.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 
@@ -14,11 +13,9 @@ const engineLost = /^query_engine_losses_total\{.*\} [1-9]/mu;
 
 describe("rows of several views", () => {
   let t: TestAnalytics;
-  let caller: FlightRows;
 
   beforeAll(async () => {
     t = await startTestAnalytics();
-    caller = connectRows(t.port, t.key);
     // 26 MiB each: no view is too large by itself.
     await t.sql`insert into processes (process_id, audience, service_name, properties)
       select gen_random_uuid(), 'public', repeat('s', ${megabyte}), '{}' from generate_series(1, 26)`;
@@ -27,7 +24,6 @@ describe("rows of several views", () => {
   });
 
   afterAll(async () => {
-    caller.close();
     await t.stop();
   });
 
@@ -36,7 +32,7 @@ describe("rows of several views", () => {
       "SELECT count(*) AS n FROM processes JOIN streams USING (process_id)",
       "SELECT (SELECT count(*) FROM processes) + (SELECT count(*) FROM streams) AS n",
     ]) {
-      expect(await caller.failure(sql)).toEqual({
+      expect(await t.caller.failure(sql)).toEqual({
         status: status.RESOURCE_EXHAUSTED,
         message: expect.stringMatching(/More than 48 MiB of rows .* process_id or by a time range/u) as unknown,
       });
@@ -44,8 +40,8 @@ describe("rows of several views", () => {
   });
 
   it("that are many, one view at a time, are loaded", async () => {
-    expect(await caller.rows("SELECT count(*) AS n FROM processes")).toEqual([{ n: 26n }]);
-    expect(await caller.rows("SELECT sum(length(format))::BIGINT AS n FROM streams")).toEqual([
+    expect(await t.caller.rows("SELECT count(*) AS n FROM processes")).toEqual([{ n: 26n }]);
+    expect(await t.caller.rows("SELECT sum(length(format))::BIGINT AS n FROM streams")).toEqual([
       { n: BigInt(26 * megabyte) },
     ]);
     expect(await t.metrics.text()).not.toMatch(engineLost);

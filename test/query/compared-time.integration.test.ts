@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { effort } from "../helpers/effort.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
@@ -12,15 +11,12 @@ const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const second = 1_000_000_000n;
 
 let t: TestAnalytics;
-let caller: FlightRows;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  caller = connectRows(t.port, t.key, "test-client/1");
 });
 
 afterAll(async () => {
-  caller.close();
   await t.stop();
 });
 
@@ -47,8 +43,8 @@ describe("time of an object within what it is compared with", () => {
     ["DATE '2025-11-21' <= time AND TIMESTAMPTZ '2025-11-21 15:00:00+02' > time"],
   ])("is not read: %s", async (condition) => {
     await destroyColumn(await add(noon, 100), "time");
-    await caller.failure("SELECT count(DISTINCT time) FROM log_entries");
-    expect(await caller.rows(`SELECT count(*) AS n, max(msg) AS msg FROM log_entries WHERE ${condition}`)).toEqual([
+    await t.caller.failure("SELECT count(DISTINCT time) FROM log_entries");
+    expect(await t.caller.rows(`SELECT count(*) AS n, max(msg) AS msg FROM log_entries WHERE ${condition}`)).toEqual([
       { n: 100n, msg: "row 99" },
     ]);
   });
@@ -57,11 +53,11 @@ describe("time of an object within what it is compared with", () => {
     await destroyColumn(await add(noon, 100), "time");
     const sql = "SELECT count(*) AS n, max(msg) AS msg FROM log_entries";
     const all = [{ n: 100n, msg: "row 99" }];
-    expect(await caller.rows(sql, { begin: noon, end: noon + 100n * second })).toEqual(all);
-    expect(await caller.rows(`${sql} WHERE time < '2025-11-22'`, { begin: noon })).toEqual(all);
-    await caller.failure(sql, { begin: noon + 1n });
-    await caller.failure(sql, { end: noon + 99n * second });
-    await caller.failure(`${sql} WHERE time < '2025-11-22'`, { begin: noon + 1n });
+    expect(await t.caller.rows(sql, { begin: noon, end: noon + 100n * second })).toEqual(all);
+    expect(await t.caller.rows(`${sql} WHERE time < '2025-11-22'`, { begin: noon })).toEqual(all);
+    await t.caller.failure(sql, { begin: noon + 1n });
+    await t.caller.failure(sql, { end: noon + 99n * second });
+    await t.caller.failure(`${sql} WHERE time < '2025-11-22'`, { begin: noon + 1n });
   });
 
   it("is read when the object is cut, or may be", async () => {
@@ -72,7 +68,7 @@ describe("time of an object within what it is compared with", () => {
       "time >= '2025-11-21T11:00:00Z' AND time >= now() - INTERVAL 100 YEARS",
       "time >= '2025-11-21T11:00:00Z' AND epoch_ns(time) > level",
     ]) {
-      const { status } = await caller.failure(
+      const { status } = await t.caller.failure(
         `SELECT count(*) AS n, max(msg) AS msg FROM log_entries WHERE ${condition}`,
       );
       expect(status).toBeGreaterThan(0);
@@ -82,12 +78,12 @@ describe("time of an object within what it is compared with", () => {
   it("is not shown beside other columns", async () => {
     await add(noon, 1);
     const since = "WHERE time >= '2025-11-21T11:00:00Z'";
-    const [all] = await caller.rows("SELECT * FROM log_entries");
-    expect(await caller.rows(`SELECT * FROM log_entries ${since}`)).toEqual([all]);
-    expect(await caller.rows(`FROM log_entries AS l ${since}`)).toEqual([all]);
-    expect(await caller.rows(`SELECT l.* FROM log_entries AS l ${since}`)).toEqual([all]);
-    expect(await caller.rows(`SELECT COLUMNS(*) FROM log_entries ${since}`)).toEqual([all]);
-    const { message } = await caller.failure(`SELECT svc_compared_time FROM log_entries ${since}`);
+    const [all] = await t.caller.rows("SELECT * FROM log_entries");
+    expect(await t.caller.rows(`SELECT * FROM log_entries ${since}`)).toEqual([all]);
+    expect(await t.caller.rows(`FROM log_entries AS l ${since}`)).toEqual([all]);
+    expect(await t.caller.rows(`SELECT l.* FROM log_entries AS l ${since}`)).toEqual([all]);
+    expect(await t.caller.rows(`SELECT COLUMNS(*) FROM log_entries ${since}`)).toEqual([all]);
+    const { message } = await t.caller.failure(`SELECT svc_compared_time FROM log_entries ${since}`);
     expect(message).toContain("svc_compared_time");
   });
 });
@@ -133,10 +129,10 @@ it("finds the rows that it finds when each is looked at, whatever is compared", 
       ["log_entries o LEFT JOIN log_entries l ON o.time = l.time AND l.level = o.level", many],
     ][below(4)] as [string, string];
     const range = below(3) === 0 ? { begin: noon + BigInt(below(300)) * second } : {};
-    const [quick] = await caller.rows(`SELECT ${seen} FROM ${from} WHERE ${where}`, range);
+    const [quick] = await t.caller.rows(`SELECT ${seen} FROM ${from} WHERE ${where}`, range);
     // Nothing is known about a column of a subquery.
     const slow = from.replaceAll(/log_entries (\w)/gu, "(FROM log_entries LIMIT 1000000) $1");
-    const [whole] = await caller.rows(`SELECT ${seen} FROM ${slow} WHERE ${where}`, range);
+    const [whole] = await t.caller.rows(`SELECT ${seen} FROM ${slow} WHERE ${where}`, range);
     expect([seed, where, quick]).toEqual([seed, where, whole]);
     found += quick?.["n"] as bigint;
   }
@@ -146,14 +142,14 @@ it("finds the rows that it finds when each is looked at, whatever is compared", 
 describe("an error of a query that is rewritten", () => {
   it.each(["2300-01-01", "nonsense"])("says which time is none: %s", async (text) => {
     await add(noon, 1);
-    const { message } = await caller.failure(`SELECT count(*) FROM log_entries WHERE time < '${text}'`);
+    const { message } = await t.caller.failure(`SELECT count(*) FROM log_entries WHERE time < '${text}'`);
     expect(message).toContain(`time is compared with '${text}', which is no time between 1677-09-22 and 2262-04-11`);
     expect(message).not.toMatch(/svc_|LINE/u);
   });
 
   it("speaks of a time only where it is one that is none", async () => {
     await add(noon, 1);
-    const { message } = await caller.failure(
+    const { message } = await t.caller.failure(
       "SELECT count(*) FROM log_entries WHERE time > '2020-01-01' AND CAST('x' || msg AS BIGINT) > 5",
     );
     expect(message).toMatch(/Could not convert string 'x.*' to INT64/u);
@@ -162,7 +158,7 @@ describe("an error of a query that is rewritten", () => {
 
   it("does not quote what the caller did not write", async () => {
     await add(noon, 1);
-    const { message } = await caller.failure("SELECT time::INT FROM log_entries WHERE time > '2025-11-20'");
+    const { message } = await t.caller.failure("SELECT time::INT FROM log_entries WHERE time > '2025-11-20'");
     expect(message).toMatch(/TIMESTAMP_NS.*INTEGER/u);
     expect(message).not.toMatch(/svc_/u);
   });

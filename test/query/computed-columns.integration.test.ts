@@ -2,17 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   const time = `make_timestamp_ns(${noon} + i * 1000000000) AS time`;
   await addPartition(t.lake, t.sql, {
     table: "log_entries",
@@ -37,7 +34,7 @@ afterAll(async () => {
 });
 
 async function count(from: string): Promise<unknown> {
-  const [row] = await query(`SELECT count(*)::INTEGER AS n FROM ${from}`);
+  const [row] = await t.plainRows(`SELECT count(*)::INTEGER AS n FROM ${from}`);
   return row?.["n"];
 }
 
@@ -54,7 +51,7 @@ describe("the values", () => {
       { level: null, level_name: null },
     ];
     for (const view of ["log_entries", "log_stats"]) {
-      expect(await query(`SELECT DISTINCT level, level_name FROM ${view} ORDER BY level`)).toEqual(wanted);
+      expect(await t.plainRows(`SELECT DISTINCT level, level_name FROM ${view} ORDER BY level`)).toEqual(wanted);
     }
   });
 
@@ -63,7 +60,7 @@ describe("the values", () => {
     const statuses = ["unset", "ok", "error", null];
     for (const view of ["spans", "otel_spans"]) {
       expect(
-        await query(
+        await t.plainRows(
           `SELECT kind_name, status, is_error, is_root, duration_ms FROM ${view} WHERE time > '2000-01-01' ORDER BY time`,
         ),
       ).toEqual(
@@ -79,16 +76,16 @@ describe("the values", () => {
   });
 
   it("are null where an older object lacks the column beneath", async () => {
-    expect(await query("SELECT status, is_error FROM spans WHERE name = 'of an older version'")).toEqual([
+    expect(await t.plainRows("SELECT status, is_error FROM spans WHERE name = 'of an older version'")).toEqual([
       { status: null, is_error: null },
     ]);
   });
 
   it("are the last columns of SELECT * and of DESCRIBE", async () => {
     const names = ["audience", "kind_name", "status", "is_error", "is_root", "duration_ms"];
-    const [row = {}] = await query("SELECT * FROM spans LIMIT 1");
+    const [row = {}] = await t.plainRows("SELECT * FROM spans LIMIT 1");
     expect(Object.keys(row).slice(-6)).toEqual(names);
-    const described = (await query("DESCRIBE spans")).slice(-6);
+    const described = (await t.plainRows("DESCRIBE spans")).slice(-6);
     expect(described.map(({ column_name }) => column_name)).toEqual(names);
     expect(described.map(({ column_type }) => column_type)).toEqual([
       "VARCHAR",
@@ -121,10 +118,10 @@ describe("a comparison with a name", () => {
   });
 
   it("that there is not is refused with those that there are", async () => {
-    await expect(query("SELECT 1 FROM log_entries WHERE level_name = 'eror'")).rejects.toThrow(
+    await expect(t.plainRows("SELECT 1 FROM log_entries WHERE level_name = 'eror'")).rejects.toThrow(
       /level_name is one of fatal, error, warn, info, debug, trace, and not .*eror/u,
     );
-    await expect(query("SELECT 1 FROM spans WHERE kind_name IN ('client', 'sever')")).rejects.toThrow(
+    await expect(t.plainRows("SELECT 1 FROM spans WHERE kind_name IN ('client', 'sever')")).rejects.toThrow(
       /kind_name is one of unspecified, internal, server, client, producer, consumer, and not .*sever/u,
     );
   });
@@ -132,7 +129,7 @@ describe("a comparison with a name", () => {
 
 describe("the plan of a query", () => {
   const planOf = async (sql: string): Promise<string> => {
-    const rows = await query(`EXPLAIN ANALYZE ${sql}`);
+    const rows = await t.plainRows(`EXPLAIN ANALYZE ${sql}`);
     return rows.map(({ explain_value: text }) => (typeof text === "string" ? text : "")).join("\n");
   };
 

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { engineDefect } from "../../src/query/backend/scrub.js";
 import { toServiceError } from "../../src/runtime/errors.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 
@@ -16,26 +15,23 @@ const defectiveRows = defective("(SELECT 'x' AS t)");
 
 describe("a statement that DuckDB has a defect about", () => {
   let t: TestAnalytics;
-  let caller: FlightRows;
 
   beforeAll(async () => {
     t = await startTestAnalytics();
-    caller = connectRows(t.port, t.key);
   });
 
   afterAll(async () => {
-    caller.close();
     await t.stop();
   });
 
   it("is INTERNAL in words, with a request id and nothing of the inside, however often it comes", async () => {
     for (let i = 0; i < 4; i++) {
       const sql = defective("(SELECT target AS t FROM log_stats)");
-      const failure = await caller.failure(sql);
+      const failure = await t.caller.failure(sql);
       expect(failure.status).toBe(status.INTERNAL);
       expect(failure.message).toMatch(/internal error of its own .*rephrase/u);
       expect(failure.message).toMatch(/^[a-z ;]+; request id [0-9a-f-]{36}$/u);
-      expect(await caller.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
+      expect(await t.caller.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
     }
     expect(await t.metrics.text()).not.toMatch(/^query_engine_losses_total\{.*\} [1-9]/mu);
   });

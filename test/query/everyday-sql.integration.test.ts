@@ -2,18 +2,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const traceId = "5b8aa5a2d2c872e8321cf37308d69df2";
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   for (const audience of ["public", "secret"]) {
     await addPartition(t.lake, t.sql, {
       table: "log_entries",
@@ -29,7 +26,7 @@ afterAll(async () => {
 
 /** The only value of a query's only row. */
 async function value(sql: string): Promise<unknown> {
-  const rows = await query(sql);
+  const rows = await t.plainRows(sql);
   expect(rows.length).toBe(1);
   return Object.values(rows[0] ?? {})[0];
 }
@@ -49,7 +46,7 @@ describe("a level", () => {
   });
 
   it("of another name than the six is refused with their names", async () => {
-    await expect(query("SELECT 1 FROM log_entries WHERE level = 'eror'")).rejects.toThrow(
+    await expect(t.plainRows("SELECT 1 FROM log_entries WHERE level = 'eror'")).rejects.toThrow(
       /1 fatal, 2 error, 3 warn, 4 info, 5 debug, 6 trace.*eror/u,
     );
   });
@@ -122,7 +119,7 @@ describe("a text with an offset", () => {
   });
 
   it("that is no time is said to be none", async () => {
-    await expect(query("SELECT CAST('2025-11-21 25:00:00+01' AS TIMESTAMP)")).rejects.toThrow(/25:00:00\+01/u);
+    await expect(t.plainRows("SELECT CAST('2025-11-21 25:00:00+01' AS TIMESTAMP)")).rejects.toThrow(/25:00:00\+01/u);
   });
 
   it("compares with the times of rows", async () => {
@@ -161,7 +158,7 @@ describe("buckets of time", () => {
     "date_trunc('hour', date_trunc('minute', time))",
   ])("of a TIMESTAMP_NS are of its type: %s", async (bucket) => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT DISTINCT typeof(b) AS type, epoch_ns(b) = ${noon} AS begins FROM (SELECT ${bucket} AS b FROM log_entries)`,
       ),
     ).toEqual([{ type: "TIMESTAMP_NS", begins: true }]);
@@ -169,7 +166,7 @@ describe("buckets of time", () => {
 
   it("of an aggregate are of its type", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT typeof(date_trunc('hour', max(time))) AS a, typeof(date_bin('1 hour', min(time))) AS b, max(time) AS m, typeof(time_bucket('1 hour', m)) AS c FROM log_entries HAVING date_trunc('hour', max(time)) > '2025-01-01'",
       ),
     ).toMatchObject([{ a: "TIMESTAMP_NS", b: "TIMESTAMP_NS", c: "TIMESTAMP_NS" }]);
@@ -177,7 +174,7 @@ describe("buckets of time", () => {
 
   it("of other types are as DuckDB has them", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT typeof(date_trunc('day', TIMESTAMP '2025-01-02 03:04:05')) AS a, typeof(date_trunc('day', DATE '2025-01-02')) AS b,
            typeof(date_trunc('day', INTERVAL 30 HOUR)) AS c, typeof(date_trunc('day', TIMESTAMPTZ '2025-01-02 03:04:05Z')) AS d,
            typeof(time_bucket('1 day', DATE '2025-01-02')) AS e, typeof(date_bin('1 day', TIMESTAMP '2025-01-02')) AS f`,
@@ -196,7 +193,7 @@ describe("buckets of time", () => {
 
   it("by date_bin begin at the origin, which is 1970 unless it is given", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT CAST(date_bin('7 days', TIMESTAMP '2025-11-21') AS VARCHAR) AS a,
            CAST(date_bin('7 days', TIMESTAMP '2025-11-21', '2025-11-18') AS VARCHAR) AS b`,
       ),
@@ -215,13 +212,13 @@ describe("PIVOT", () => {
       "SELECT * FROM (SELECT level, target FROM telemetry.main.log_entries) PIVOT (count(*) FOR level IN (1, 2) GROUP BY target) ORDER BY target",
       "WITH p AS (PIVOT log_entries ON level IN (1, 2) USING count(*) GROUP BY target) FROM p ORDER BY target",
     ]) {
-      expect(await query(sql)).toEqual(wanted);
+      expect(await t.plainRows(sql)).toEqual(wanted);
     }
   });
 
   it("takes several columns and aggregates, in a query that is rewritten, too", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT * FROM (SELECT level, target, service_name FROM main.log_entries) PIVOT (count(*) AS n, max(service_name) AS s FOR level IN (1, 2 AS two) target IN ('a', 'b'))",
       ),
     ).toEqual([
@@ -243,20 +240,20 @@ describe("PIVOT", () => {
       "PIVOT log_entries ON level USING count(*)",
       "SELECT * FROM log_entries PIVOT (count(*) FOR level IN some_type)",
     ]) {
-      await expect(query(sql)).rejects.toThrow(/as a list of constants: PIVOT/u);
+      await expect(t.plainRows(sql)).rejects.toThrow(/as a list of constants: PIVOT/u);
     }
   });
 
   it("and UNPIVOT turn around what they are given", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "UNPIVOT (SELECT count(*) AS entries, count(trace_id) AS traced FROM main.log_entries) ON entries, traced INTO NAME name VALUE n",
       ),
     ).toEqual([
       { name: "entries", n: 60 },
       { name: "traced", n: 3 },
     ]);
-    expect(await query("SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (n FOR name IN (a, b))")).toEqual([
+    expect(await t.plainRows("SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (n FOR name IN (a, b))")).toEqual([
       { name: "a", n: 1 },
       { name: "b", n: 2 },
     ]);
@@ -265,8 +262,8 @@ describe("PIVOT", () => {
 
 describe("names that tools ask for", () => {
   it("information_schema lists the service's own views and their columns", async () => {
-    const shown = (await query("SHOW TABLES")).map(({ name }) => name);
-    expect(await query("SELECT * FROM information_schema.tables ORDER BY table_name")).toEqual(
+    const shown = (await t.plainRows("SHOW TABLES")).map(({ name }) => name);
+    expect(await t.plainRows("SELECT * FROM information_schema.tables ORDER BY table_name")).toEqual(
       shown.map((name) => ({
         table_catalog: "telemetry",
         table_schema: "main",
@@ -274,38 +271,38 @@ describe("names that tools ask for", () => {
         table_type: "VIEW",
       })),
     );
-    const columns = await query(
+    const columns = await t.plainRows(
       "SELECT column_name, data_type FROM telemetry.information_schema.columns WHERE table_name = 'log_entries' ORDER BY ordinal_position",
     );
     expect(columns).toEqual(
-      (await query("DESCRIBE log_entries")).map(({ column_name, column_type }) => ({
+      (await t.plainRows("DESCRIBE log_entries")).map(({ column_name, column_type }) => ({
         column_name,
         data_type: column_type,
       })),
     );
-    await expect(query("SELECT * FROM information_schema.schemata")).rejects.toThrow(/tables and columns/u);
+    await expect(t.plainRows("SELECT * FROM information_schema.schemata")).rejects.toThrow(/tables and columns/u);
   });
 
   it("SHOW COLUMNS FROM is DESCRIBE", async () => {
-    const described = await query("DESCRIBE spans");
-    expect(await query("SHOW COLUMNS FROM spans")).toEqual(described);
-    expect(await query("-- columns\nshow columns in main.spans")).toEqual(described);
+    const described = await t.plainRows("DESCRIBE spans");
+    expect(await t.plainRows("SHOW COLUMNS FROM spans")).toEqual(described);
+    expect(await t.plainRows("-- columns\nshow columns in main.spans")).toEqual(described);
   });
 
   it("the catalog and the schema are those of the metadata", async () => {
-    expect(await query("SELECT current_database() AS a, current_catalog AS b, current_schema() AS c")).toEqual([
+    expect(await t.plainRows("SELECT current_database() AS a, current_catalog AS b, current_schema() AS c")).toEqual([
       { a: "telemetry", b: "telemetry", c: "main" },
     ]);
   });
 
   it("a CTE may be called anything", async () => {
     expect(
-      await query(
+      await t.plainRows(
         'WITH "app.logs" AS (SELECT level FROM log_entries), "/etc/passwd" AS (SELECT * FROM "App.Logs") SELECT count("/etc/passwd".level) AS n FROM "/etc/passwd"',
       ),
     ).toEqual([{ n: 60 }]);
     expect(
-      await query(
+      await t.plainRows(
         'WITH RECURSIVE "n.1" AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM "n.1" WHERE "n.1".i < 3) SELECT sum(i)::INTEGER AS n FROM "n.1"',
       ),
     ).toEqual([{ n: 6 }]);
@@ -315,7 +312,7 @@ describe("names that tools ask for", () => {
 describe("an error of syntax", () => {
   it("says the line and points at the place", async () => {
     const message = async (sql: string): Promise<string> =>
-      query(sql).then(
+      t.plainRows(sql).then(
         () => "",
         (error: unknown) => String(error),
       );
@@ -339,14 +336,14 @@ describe("a number", () => {
     ["typeof(any_value(1.))", "DECIMAL(1,0)"],
   ])("is of the same type where the query is rewritten: %s", async (expression, expected) => {
     const sql = `SELECT ${expression} FROM log_entries`;
-    const [[name] = []] = (await query(sql)).map((row) => Object.keys(row));
+    const [[name] = []] = (await t.plainRows(sql)).map((row) => Object.keys(row));
     for (const where of ["", " WHERE time > '2020-01-01'", " WHERE level < 'trace'"]) {
-      expect(await query(`${sql}${where} LIMIT 1`)).toEqual([{ [String(name)]: expected }]);
+      expect(await t.plainRows(`${sql}${where} LIMIT 1`)).toEqual([{ [String(name)]: expected }]);
     }
   });
 
   it.each(["1e400", "-1e400"])("beyond DOUBLE is refused: %s", async (number) => {
-    await expect(query(`SELECT ${number}`)).rejects.toThrow(/INVALID_ARGUMENT.*A number of the query is beyond/u);
+    await expect(t.plainRows(`SELECT ${number}`)).rejects.toThrow(/INVALID_ARGUMENT.*A number of the query is beyond/u);
     expect(await value("SELECT 'Infinity, ' || max(msg) FROM log_entries WHERE time > '2020-01-01'")).toBe(
       "Infinity, public 9",
     );

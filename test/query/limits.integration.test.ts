@@ -12,7 +12,7 @@ import { endless } from "../helpers/query/endless.js";
 /** A server, and two who ask it. */
 interface Asked {
   readonly t: TestAnalytics;
-  readonly caller: FlightRows;
+  readonly caller: TestAnalytics["caller"];
   readonly other: FlightRows;
   /** Starts queries of the caller's that never end, and gives them up when the returned function is called. */
   readonly occupy: (queries: number) => () => Promise<void>;
@@ -24,7 +24,7 @@ async function withServer(
   route?: (connectionString: string) => Promise<string>,
 ): Promise<void> {
   const t = await startTestAnalytics(environment, route);
-  const caller = connectRows(t.port, t.key);
+  const { caller } = t;
   const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
   const other = connectRows(t.port, key);
   const giveUp = new AbortController();
@@ -43,7 +43,6 @@ async function withServer(
     await use({ t, caller, other, occupy });
   } finally {
     giveUp.abort();
-    caller.close();
     other.close();
     await t.stop();
   }

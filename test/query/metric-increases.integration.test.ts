@@ -2,13 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 /** A time by its minutes after noon; null is none. */
 const at = (minutes: number | null): string =>
@@ -83,7 +81,6 @@ const counterSql = ([name, start, time, value, more]: Point): string =>
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   // Out of order, and one series in two objects.
   for (const part of [0, 1]) {
     await addPartition(t.lake, t.sql, {
@@ -104,7 +101,7 @@ afterAll(async () => {
 
 /** Minutes after noon, increase and seconds of a counter. */
 async function rises(name: string, where = ""): Promise<unknown[]> {
-  const rows = await query(
+  const rows = await t.plainRows(
     `SELECT (epoch_ns(time) - ${noon}000000000) / 60e9 AS minute, increase, seconds FROM counter_increases WHERE name = '${name}' ${where} ORDER BY time`,
   );
   return rows.map((row) => [row["minute"], row["increase"], row["seconds"]]);
@@ -197,18 +194,18 @@ describe("counter_increases", () => {
   });
 
   it("says what is wrong with a negative delta", async () => {
-    expect(await query("SELECT name, problem FROM counter_increases WHERE problem IS NOT NULL")).toEqual([
+    expect(await t.plainRows("SELECT name, problem FROM counter_increases WHERE problem IS NOT NULL")).toEqual([
       { name: "negative delta", problem: "The value of a monotonic sum is below zero." },
     ]);
   });
 
   it("has the same numbers whatever the range, whether SQL or the metadata says it", async () => {
-    const all = await query("SELECT name, time, increase, seconds FROM counter_increases ORDER BY ALL");
+    const all = await t.plainRows("SELECT name, time, increase, seconds FROM counter_increases ORDER BY ALL");
     expect(all.length).toBeGreaterThan(20);
     for (const minutes of [1, 1.5, 2, 25, 121]) {
       const wanted = all.filter(({ time }) => Number(time) >= (noon + minutes * 60) * 1000);
       expect(
-        await query(
+        await t.plainRows(
           `SELECT name, time, increase, seconds FROM counter_increases WHERE time >= ${at(minutes)} ORDER BY ALL`,
         ),
       ).toEqual(wanted);
@@ -216,7 +213,7 @@ describe("counter_increases", () => {
   });
 
   it("reads the points of a name, and of the hour before a bound", async () => {
-    const [row] = await query(
+    const [row] = await t.plainRows(
       `EXPLAIN ANALYZE SELECT sum(increase) FROM counter_increases WHERE name = 'gap' AND time >= ${at(100)}`,
     );
     const read = [...JSON.stringify(row ?? null).matchAll(/READ_PARQUET \((\d+) rows/gu)].map(([, n]) => Number(n));
@@ -225,7 +222,7 @@ describe("counter_increases", () => {
 
   it("answers rates by bucket in one line", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT date_bin('2 minutes', time) = '2025-11-21 12:00' AS first, sum(increase) / 120 AS rate FROM counter_increases WHERE name = 'restarted' GROUP BY ALL ORDER BY rate",
       ),
     ).toEqual([
@@ -347,7 +344,7 @@ describe("histogram_increases", () => {
     ["summary", []],
   ])("of one that is %s", async (name, wanted) => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT count, sum, CAST(bucket_counts AS VARCHAR) AS bucket_counts, seconds FROM histogram_increases WHERE name = '${name}' ORDER BY time`,
       ),
     ).toEqual(wanted);
@@ -355,7 +352,7 @@ describe("histogram_increases", () => {
 
   it("of exponential ones, at the later scale", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT count, exp_histogram.scale AS scale, exp_histogram.zero_count AS zero, exp_histogram.positive_offset AS first, CAST(exp_histogram.positive_bucket_counts AS VARCHAR) AS counts FROM histogram_increases WHERE name = 'exp' ORDER BY time`,
       ),
     ).toEqual([
@@ -369,7 +366,7 @@ describe("histogram_increases", () => {
 
   it("of scales and offsets at their limits", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT count, exp_histogram.scale AS scale, CAST(exp_histogram.positive_bucket_counts AS VARCHAR) AS counts FROM histogram_increases WHERE name = 'strange'",
       ),
     ).toEqual([{ count: 2, scale: -2_147_483_648, counts: "[2.0]" }]);
@@ -377,7 +374,7 @@ describe("histogram_increases", () => {
 
   it("says what is wrong with a point", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT name, problem, count, exp_histogram FROM histogram_increases WHERE problem IS NOT NULL ORDER BY name",
       ),
     ).toEqual([
@@ -388,14 +385,14 @@ describe("histogram_increases", () => {
 
   it("gives quantiles in one line", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT name, histogram_quantile(0.5, histogram_merge(histogram)) AS p50 FROM histogram_increases WHERE name IN ('old', 'delta') GROUP BY ALL ORDER BY name",
       ),
     ).toEqual([
       { name: "delta", p50: 20 },
       { name: "old", p50: 15 },
     ]);
-    const [row] = await query(
+    const [row] = await t.plainRows(
       "SELECT exp_histogram_quantile(1, exp_histogram_merge(exp_histogram)) AS p100 FROM histogram_increases WHERE name = 'exp'",
     );
     expect(row).toEqual({ p100: 4 });

@@ -1,7 +1,6 @@
 /** Increases of random counters against a second implementation, and against Prometheus' increase(). */
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { extrapolatedIncrease, rawIncrease, type Sample } from "../helpers/query/prometheus.js";
 import { seededRandom } from "../helpers/seeded-random.js";
@@ -14,11 +13,9 @@ const random = seededRandom(seed);
 const below = (n: number): number => Math.floor(random() * n);
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
 });
 
 afterAll(async () => {
@@ -102,7 +99,7 @@ it(`follow the rules for any points, in any order, and for any range (seed ${see
   const wanted = increases(points);
   expect(wanted.size).toBeGreaterThan(500);
   for (const begin of [0, below(3 * hour), 2 * hour + below(hour)]) {
-    const rows = await query(
+    const rows = await t.plainRows(
       `SELECT name || ' ' || ((epoch_ns(time) - ${noon}000000000) // 1000000000)::INTEGER AS key, sum(increase) AS rise FROM counter_increases
        WHERE name LIKE 'c%' AND time >= make_timestamp_ns(${timeSql(begin)}) GROUP BY ALL`,
     );
@@ -127,7 +124,7 @@ it(`are Prometheus' increase() with the step into the range, and without extrapo
     2,
   );
   const width = 300;
-  const rows = await query(
+  const rows = await t.plainRows(
     `SELECT name || ' ' || ((epoch_ns(date_bin('5 minutes', time)) - ${noon}000000000) // 1000000000)::INTEGER AS key, sum(increase) AS rise
      FROM counter_increases WHERE name LIKE 'p%' GROUP BY ALL`,
   );
@@ -150,7 +147,7 @@ it("are Prometheus' increase() of a counter that rises evenly, extrapolation inc
     samples.map(([at, value]) => ({ name: "even", start: -10 * hour, at, value, delta: false })),
     1,
   );
-  const rows = await query(
+  const rows = await t.plainRows(
     "SELECT date_bin('10 minutes', time) AS time, sum(increase) AS rise, sum(increase) / sum(seconds) AS rate FROM counter_increases WHERE name = 'even' GROUP BY ALL ORDER BY time",
   );
   expect(extrapolatedIncrease(samples, 600, 1200)).toBeCloseTo(120, 9);

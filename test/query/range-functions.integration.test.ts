@@ -3,18 +3,15 @@ import { connect, type FlightSqlClient, staticKey } from "telemetry-service-clie
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
-let query: FlightQuery;
 let client: FlightSqlClient;
 
 const trace = "00000000000000000000000000abcdef";
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   client = connect({ uri: `grpc://127.0.0.1:${t.port}`, auth: staticKey(t.key) });
   const add = async (
     table: "log_entries" | "spans" | "measures",
@@ -52,7 +49,7 @@ describe("attribute_keys", () => {
   const day = "'2026-01-01', '2026-01-02'";
 
   it("counts keys by view and type", async () => {
-    const rows = await query(`SELECT * FROM attribute_keys(${day})`);
+    const rows = await t.plainRows(`SELECT * FROM attribute_keys(${day})`);
     expect(rows.map((row) => Object.values(row))).toEqual([
       ["log_entries", "n", "int", 20, expect.closeTo(20, -1), "public"],
       ["log_entries", "user", "string", 20, 3, "public"],
@@ -66,14 +63,14 @@ describe("attribute_keys", () => {
   });
 
   it("tells about how many rows there are when it looks at some of them only", async () => {
-    const [row] = await query("SELECT \"rows\" FROM attribute_keys() WHERE key = 'many'");
+    const [row] = await t.plainRows("SELECT \"rows\" FROM attribute_keys() WHERE key = 'many'");
     // Six standard deviations of a count that varies as one in 50,000 does.
     expect(row?.["rows"]).toBeGreaterThan(117_500);
     expect(row?.["rows"]).toBeLessThan(122_500);
   });
 
   it("looks at all rows of a range that has no more than it looks at", async () => {
-    const [row] = await query(
+    const [row] = await t.plainRows(
       `SELECT key, "rows" FROM attribute_keys(make_timestamp_ns(1768225600000000000),
          make_timestamp_ns(1768265600000000000))`,
     );
@@ -93,7 +90,7 @@ describe("attribute_keys", () => {
 
 describe("attribute_samples", () => {
   it("has 50,000 rows of a view by chance, each once, which stand for all of them", async () => {
-    const [row] = await query(
+    const [row] = await t.plainRows(
       `SELECT count(*)::INTEGER AS n, count(DISTINCT attr_int(properties, 'many'))::INTEGER AS different,
          sum(weight) AS stand_for, count(DISTINCT weight)::INTEGER AS weights
        FROM attribute_samples WHERE "view" = 'log_entries' AND time > '2026-01-02'`,
@@ -107,7 +104,7 @@ describe("attribute_samples", () => {
 
   it("has every row of a view with fewer", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT "view", count(*)::INTEGER AS n, min(weight) AS low, max(weight) AS high FROM attribute_samples
          WHERE time < '2026-01-02' GROUP BY "view" ORDER BY "view"`,
       ),
@@ -132,7 +129,7 @@ describe("attribute_samples", () => {
       audience: "small",
       rowsSql: `SELECT make_timestamp_ns(1770000000000000100 + i) AS time, '{"large": 1}' AS properties FROM range(100000) t(i)`,
     });
-    const rows = await query(
+    const rows = await t.plainRows(
       `SELECT properties, count(*)::INTEGER AS n FROM attribute_samples WHERE "view" = 'histograms' GROUP BY ALL ORDER BY ALL`,
     );
     // Half of 100,000, and of the first, second and third rows of 60 objects, within six standard deviations.
@@ -145,7 +142,7 @@ describe("attribute_samples", () => {
   });
 
   it("shows only its own columns, whatever else is read of its rows", async () => {
-    const [row] = await query(
+    const [row] = await t.plainRows(
       `SELECT *, attr(properties, 'user') AS who FROM attribute_samples WHERE time >= '2026-01-01' AND attr(properties, 'user') = 'u1'`,
     );
     expect(Object.keys(row ?? {})).toEqual(["view", "time", "properties", "audience", "weight", "who"]);
@@ -204,19 +201,19 @@ describe("log_pattern", () => {
     ["é 'ü' 3.", "é <str> <num>."],
     ["", ""],
   ])("of %s is %s", async (msg, pattern) => {
-    expect(await query(`SELECT log_pattern('${msg.replaceAll("'", "''")}') AS p`)).toEqual([{ p: pattern }]);
+    expect(await t.plainRows(`SELECT log_pattern('${msg.replaceAll("'", "''")}') AS p`)).toEqual([{ p: pattern }]);
   });
 
   it("of null is null, of other values that of their text, and of a long text that of its begin", async () => {
     expect(
-      await query("SELECT log_pattern(NULL) AS a, log_pattern(5) AS b, log_pattern(repeat('word ', 1000)) AS c"),
+      await t.plainRows("SELECT log_pattern(NULL) AS a, log_pattern(5) AS b, log_pattern(repeat('word ', 1000)) AS c"),
     ).toEqual([{ a: null, b: "<num>", c: "word ".repeat(200) }]);
   });
 });
 
 describe("a condition on duration_ms", () => {
   const rowsRead = async (where: string): Promise<number> => {
-    const rows = await query(`EXPLAIN ANALYZE SELECT count(*) FROM ${where}`);
+    const rows = await t.plainRows(`EXPLAIN ANALYZE SELECT count(*) FROM ${where}`);
     const plan = rows.map(({ explain_value: text }) => (typeof text === "string" ? text : "")).join("\n");
     return [...plan.matchAll(/READ_PARQUET \((\d+) rows/gu)].reduce((sum, [, n]) => sum + Number(n), 0);
   };
@@ -234,7 +231,7 @@ describe("a condition on duration_ms", () => {
     ["spans WHERE duration_ms > 90 OR name = 's1'", 10, 100],
     ["spans AS a JOIN spans AS b USING (span_id) WHERE a.duration_ms > 90", 9, 110],
   ])("is tested where it reads: %s", async (from, found, read) => {
-    expect(await query(`SELECT count(*)::INTEGER AS n FROM ${from}`)).toEqual([{ n: found }]);
+    expect(await t.plainRows(`SELECT count(*)::INTEGER AS n FROM ${from}`)).toEqual([{ n: found }]);
     const rows = await rowsRead(from);
     expect(rows).toBeGreaterThanOrEqual(found);
     expect(rows).toBeLessThanOrEqual(read);
@@ -247,7 +244,7 @@ describe("a condition on duration_ms", () => {
       ["SELECT count(*)::INTEGER AS n FROM traces WHERE duration_ms > 90", 1],
       ["SELECT count(*)::INTEGER AS n FROM spans AS s(time) WHERE duration_ms > 90", 9],
     ] as const) {
-      expect(await query(sql)).toEqual([{ n }]);
+      expect(await t.plainRows(sql)).toEqual([{ n }]);
     }
   });
 });

@@ -9,7 +9,6 @@ import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { mergeAll } from "../helpers/lake/lake-merge.js";
 import { mergeLimits } from "../helpers/lake/lake-merge-limits.js";
 import { addPartition } from "../helpers/lake/lake.js";
@@ -19,15 +18,12 @@ const shop = "11111111-1111-4111-8111-111111111111";
 const other = "22222222-2222-4222-8222-222222222222";
 
 let t: TestAnalytics;
-let caller: FlightRows;
 
 beforeEach(async () => {
   t = await startTestAnalytics();
-  caller = connectRows(t.port, t.key);
 });
 
 afterEach(async () => {
-  caller.close();
   await t.stop();
 });
 
@@ -48,7 +44,7 @@ async function add(table: "log_entries" | "measures", audience: string | null, f
 }
 
 async function merge(table: string): Promise<string[]> {
-  const merged = await caller.rows(
+  const merged = await t.caller.rows(
     `SELECT path FROM materialize_partitions('${table}', '2025-11-21T00:00:00Z', '2025-11-22T00:00:00Z', 3600) WHERE action = 'created'`,
   );
   return merged.map((row) => String(row["path"]));
@@ -66,27 +62,27 @@ it("log_stats of whole objects opens none of them, and adds the rows of others",
   await add("log_entries", "public");
   const merged = await merge("log_entries");
   const statement = `${perLevel} GROUP BY ALL ORDER BY ALL`;
-  const expected = await caller.rows(statement);
+  const expected = await t.caller.rows(statement);
   expect(expected).toEqual([
     { level_name: "error", n: 10_000n, rows: 20n },
     { level_name: "warn", n: 10_000n, rows: 20n },
   ]);
   await lose(merged);
-  expect(await caller.rows(statement)).toEqual(expected);
+  expect(await t.caller.rows(statement)).toEqual(expected);
   // Ranges that hold the object, of the query or of the session.
   const wide = `${perLevel} WHERE time >= TIMESTAMP '2025-11-21 12:00:00' AND time < TIMESTAMP '2025-11-21 13:00:00' GROUP BY ALL ORDER BY ALL`;
-  expect(await caller.rows(wide)).toEqual(expected);
+  expect(await t.caller.rows(wide)).toEqual(expected);
   const range = { begin: new Date("2025-11-21T12:00:00Z"), end: new Date("2025-11-21T13:00:00Z") };
-  expect(await caller.rows(statement, range)).toEqual(expected);
-  expect(await caller.rows(`SELECT sum(count)::BIGINT AS n FROM view_instance('log_stats', '${other}')`)).toEqual([
+  expect(await t.caller.rows(statement, range)).toEqual(expected);
+  expect(await t.caller.rows(`SELECT sum(count)::BIGINT AS n FROM view_instance('log_stats', '${other}')`)).toEqual([
     { n: 6667n },
   ]);
   // Late rows of the same minutes are in the same rows of the view.
   await add("log_entries", "public", noon);
-  expect(await caller.rows(statement)).toEqual(expected.map((row) => ({ ...row, n: 20_000n })));
+  expect(await t.caller.rows(statement)).toEqual(expected.map((row) => ({ ...row, n: 20_000n })));
   // What cuts the object, and what asks for single rows, needs the object.
-  await caller.failure(`${perLevel} WHERE time >= TIMESTAMP '2025-11-21 12:01:00' GROUP BY ALL`);
-  await caller.failure("SELECT count(DISTINCT msg) FROM log_entries");
+  await t.caller.failure(`${perLevel} WHERE time >= TIMESTAMP '2025-11-21 12:01:00' GROUP BY ALL`);
+  await t.caller.failure("SELECT count(DISTINCT msg) FROM log_entries");
 });
 
 it("metrics are known without their points", async () => {
@@ -94,14 +90,13 @@ it("metrics are known without their points", async () => {
   const merged = await merge("measures");
   const catalogue = "SELECT name, kind, unit, services, series, points, first_seen, last_seen FROM metric_catalogue";
   const series = "SELECT * FROM metric_series ORDER BY ALL";
-  const expected = [await caller.rows(catalogue), await caller.rows(series)];
+  const expected = [await t.caller.rows(catalogue), await t.caller.rows(series)];
   expect(expected[0]).toMatchObject([{ name: "requests", kind: "sum", services: 2n, series: 8n, points: 20_000n }]);
   await lose(merged);
-  expect([await caller.rows(catalogue), await caller.rows(series)]).toEqual(expected);
-  expect(await caller.rows(`SELECT points FROM metric_series WHERE properties ->> 'route' = '/1' ORDER BY 1`)).toEqual([
-    { points: 1666n },
-    { points: 3334n },
-  ]);
+  expect([await t.caller.rows(catalogue), await t.caller.rows(series)]).toEqual(expected);
+  expect(
+    await t.caller.rows(`SELECT points FROM metric_series WHERE properties ->> 'route' = '/1' ORDER BY 1`),
+  ).toEqual([{ points: 1666n }, { points: 3334n }]);
 });
 
 it("roll-ups of audiences that a caller may not read count nowhere", async () => {
@@ -131,9 +126,9 @@ it("roll-ups of audiences that a caller may not read count nowhere", async () =>
     ["secret", 2],
     [null, 2],
   ]);
-  const readable = await caller.rows("SELECT DISTINCT audience FROM log_entries ORDER BY 1");
+  const readable = await t.caller.rows("SELECT DISTINCT audience FROM log_entries ORDER BY 1");
   expect(readable.map((row) => row["audience"])).not.toContain("secret");
   for (const view of ["log_stats", "metric_series", "metric_catalogue"]) {
-    expect(await caller.rows(`SELECT DISTINCT audience FROM ${view} ORDER BY 1`)).toEqual(readable);
+    expect(await t.caller.rows(`SELECT DISTINCT audience FROM ${view} ORDER BY 1`)).toEqual(readable);
   }
 });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { overEightDays, parseQuestions, readQuestions } from "../../bench/shop/questions.js";
 import type { Shop } from "../../bench/shop/shop.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
-import { type FlightQuery, flightClients } from "../helpers/flight/flight-clients.js";
+import { type FlightQuery, plainRows } from "../helpers/flight/plain-rows.js";
 import type { AnswerRow } from "../helpers/query/shop-answer.js";
 import { shopAnswers } from "../helpers/query/shop-answers.js";
 import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
@@ -33,7 +33,8 @@ let model: ShopModel;
 beforeAll(async () => {
   server = await startShopServer(shop, 2);
   const { address, key } = server;
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: Number(address.split(":")[1]), key });
+  const port = Number(address.split(":")[1]);
+  query = (sql) => plainRows({ port, key }, sql);
   model = modelOf(shop);
   // Servers count use, and write it down from time to time.
   const { length: points } = model.series.flatMap((series) => series.points);

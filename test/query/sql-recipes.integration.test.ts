@@ -3,16 +3,13 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
-let query: FlightQuery;
 let docs: string;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   docs = await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8");
 });
 
@@ -59,7 +56,7 @@ describe("the 95th percentile of a histogram", () => {
         )
         .join(" UNION ALL "),
     });
-    const rows = await query(recipe("By how much histograms rose"));
+    const rows = await t.plainRows(recipe("By how much histograms rose"));
     const found = Object.fromEntries(rows.map((row) => [row["service_name"], row["p95"]]));
     // 100 values between 10 and 20 in each.
     expect(found).toEqual({
@@ -91,7 +88,7 @@ describe("examples over the last hour", () => {
         .map(([minutes = 0, level = 0]) => `SELECT ${minutesAgo(minutes)} AS time, ${level} AS level`)
         .join(" UNION ALL "),
     });
-    const rows = await query(recipe("`time_buckets` has a row"));
+    const rows = await t.plainRows(recipe("`time_buckets` has a row"));
     // The first and the last minute of the hour are not whole.
     expect([60, 61]).toContain(rows.length);
     expect(rows.map(({ errors }) => Number(errors)).filter((errors) => errors > 0)).toEqual([2, 1]);
@@ -116,8 +113,8 @@ describe("examples over the last hour", () => {
         )
         .join(" UNION ALL "),
     });
-    const failed = await query(recipe("### Computed columns"));
+    const failed = await t.plainRows(recipe("### Computed columns"));
     expect(failed.map(({ duration_ms: ms }) => ms)).toEqual([750, 250]);
-    expect(await query(recipe("The `attr` functions"))).toEqual([{ route: "/cart", requests: 2, p95_ms: 725 }]);
+    expect(await t.plainRows(recipe("The `attr` functions"))).toEqual([{ route: "/cart", requests: 2, p95_ms: 725 }]);
   });
 });

@@ -2,17 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
   await addPartition(t.lake, t.sql, {
     table: "log_entries",
     audience: "public",
@@ -26,7 +23,7 @@ afterAll(async () => {
 
 /** The buckets of a call, as text. */
 async function buckets(call: string): Promise<unknown[]> {
-  return (await query(`SELECT CAST(time AS VARCHAR) AS text FROM time_buckets(${call})`)).map(({ text }) => text);
+  return (await t.plainRows(`SELECT CAST(time AS VARCHAR) AS text FROM time_buckets(${call})`)).map(({ text }) => text);
 }
 
 describe("the buckets of a range", () => {
@@ -42,7 +39,7 @@ describe("the buckets of a range", () => {
   it("are those of date_bin, whatever their width", async () => {
     for (const step of ["7 days", "90 seconds", "250 milliseconds", "1 month", "1 year", "3 hours"]) {
       expect(
-        await query(
+        await t.plainRows(
           `WITH r AS (SELECT TIMESTAMP '2025-11-21 11:59:58.7' AS b), bucket AS (SELECT time FROM r, time_buckets(r.b, r.b + 4 * INTERVAL '${step}', '${step}'))
            SELECT bool_and(date_bin('${step}', time) = time) AS begins, count(DISTINCT date_bin('${step}', time)) IN (4, 5) AS all_there,
              min(time) = (SELECT date_bin('${step}', b) FROM r) AS first FROM bucket`,
@@ -53,7 +50,7 @@ describe("the buckets of a range", () => {
 
   it("have the type of time, so that rows join them", async () => {
     expect(
-      await query(
+      await t.plainRows(
         `SELECT CAST(time AS VARCHAR) AS minute, typeof(time) AS type, coalesce(n, 0)::INTEGER AS n
          FROM time_buckets('2025-11-21 11:59', '2025-11-21 12:04', '1 minute')
          LEFT JOIN (SELECT date_bin('1 minute', time) AS time, count(*) AS n FROM log_entries GROUP BY ALL) USING (time)
@@ -70,7 +67,7 @@ describe("the buckets of a range", () => {
 
   it("follow the clock", async () => {
     expect(
-      await query(
+      await t.plainRows(
         "SELECT count(*) IN (60, 61) AS n, max(time) <= now() AS past FROM time_buckets(now() - INTERVAL 1 HOUR, now(), '1 minute')",
       ),
     ).toEqual([{ n: true, past: true }]);
@@ -98,8 +95,8 @@ describe("a call that makes no sense", () => {
     ["'2025-11-20', '2025-11-21'", /time_buckets/u],
     ["'yesterday', '2025-11-21', '1 day'", /yesterday/u],
   ])("is refused in words: %s", async (call, words) => {
-    await expect(query(`SELECT * FROM time_buckets(${call})`)).rejects.toThrow(words);
-    await expect(query(`SELECT * FROM time_buckets(${call})`)).rejects.toThrow(/INVALID_ARGUMENT/u);
+    await expect(t.plainRows(`SELECT * FROM time_buckets(${call})`)).rejects.toThrow(words);
+    await expect(t.plainRows(`SELECT * FROM time_buckets(${call})`)).rejects.toThrow(/INVALID_ARGUMENT/u);
   });
 
   it("may be one bucket too long: 100,000 are answered", async () => {

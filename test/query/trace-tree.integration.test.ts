@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 
@@ -18,11 +17,9 @@ interface Span {
 }
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
 });
 
 afterAll(async () => {
@@ -60,7 +57,7 @@ interface Row {
 }
 
 async function treeOf(trace: string): Promise<Row[]> {
-  const rows = await query(`SELECT name, depth, path, self_ms, is_orphan FROM trace_tree('${trace}')`);
+  const rows = await t.plainRows(`SELECT name, depth, path, self_ms, is_orphan FROM trace_tree('${trace}')`);
   return rows as unknown as Row[];
 }
 
@@ -124,7 +121,7 @@ describe("trace_tree", () => {
       { name: "async", depth: 1, path: "root > async", self_ms: 60, is_orphan: false },
     ]);
     expect(
-      await query(`SELECT start_ms, duration_ms, service_name, status, is_error, kind_name, audience, trace_id
+      await t.plainRows(`SELECT start_ms, duration_ms, service_name, status, is_error, kind_name, audience, trace_id
         FROM trace_tree('${trace.toUpperCase()}') WHERE name = 'early'`),
     ).toEqual([
       {
@@ -161,7 +158,7 @@ describe("trace_tree", () => {
 
   it("gives a span of negative duration no own time", async () => {
     const trace = await store([{ id: "back", parent: null, begin: 5, end: 2 }]);
-    expect(await query(`SELECT duration_ms, self_ms FROM trace_tree('${trace}')`)).toEqual([
+    expect(await t.plainRows(`SELECT duration_ms, self_ms FROM trace_tree('${trace}')`)).toEqual([
       { duration_ms: -3, self_ms: 0 },
     ]);
   });
@@ -205,7 +202,7 @@ describe("trace_tree", () => {
       audience: "public",
       rowsSql: `SELECT make_timestamp_ns(${noon} - i * 1000) AS time, make_timestamp_ns(${noon}) AS end_time, i * 1000 AS duration_ns, '${"c".repeat(32)}' AS trace_id, printf('%016x', i) AS span_id, if(i = ${size - 1}, NULL, printf('%016x', i + 1)) AS parent_span_id, 's' AS name FROM range(${size}) t(i)`,
     });
-    const [row] = await query(
+    const [row] = await t.plainRows(
       `SELECT count(*)::INTEGER AS n, max(depth) AS deepest, count(DISTINCT depth)::INTEGER AS depths, sum(round(self_ms * 1e6))::BIGINT AS own FROM trace_tree('${"c".repeat(32)}')`,
     );
     expect(row).toEqual({ n: size, deepest: size - 1, depths: size, own: (size - 1) * 1000 });
@@ -218,9 +215,9 @@ describe("trace_tree", () => {
       audience: "public",
       rowsSql: `SELECT make_timestamp_ns(${noon} + i * 1000) AS time, make_timestamp_ns(${noon} + i * 1000 + 500000) AS end_time, 500000 AS duration_ns, '${trace}' AS trace_id, printf('%016x', i + 1) AS span_id, if(i = 0, NULL, printf('%016x', (i - 1) // 8 + 1)) AS parent_span_id, 'operation ' || i % 50 AS name, 'service ' || i % 7 AS service_name FROM range(10000) t(i)`,
     });
-    expect(await query(`SELECT count(*)::INTEGER AS n, max(depth) AS deepest FROM trace_tree('${trace}')`)).toEqual([
-      { n: 10_000, deepest: 5 },
-    ]);
+    expect(
+      await t.plainRows(`SELECT count(*)::INTEGER AS n, max(depth) AS deepest FROM trace_tree('${trace}')`),
+    ).toEqual([{ n: 10_000, deepest: 5 }]);
   });
 
   it("refuses what is no trace id, and traces beyond all measure", async () => {
@@ -231,7 +228,7 @@ describe("trace_tree", () => {
       "trace_tree('a', 'b')",
       "trace_tree(5)",
     ]) {
-      await expect(query(`SELECT 1 FROM ${call}`)).rejects.toThrow(
+      await expect(t.plainRows(`SELECT 1 FROM ${call}`)).rejects.toThrow(
         "trace_tree takes a trace id, 32 hexadecimal digits, as text",
       );
     }
@@ -240,10 +237,12 @@ describe("trace_tree", () => {
       audience: "public",
       rowsSql: `SELECT make_timestamp_ns(${noon}) AS time, '${"d".repeat(32)}' AS trace_id FROM range(250001)`,
     });
-    await expect(query(`SELECT count(*) FROM trace_tree('${"d".repeat(32)}')`)).rejects.toThrow("at most 250000 spans");
+    await expect(t.plainRows(`SELECT count(*) FROM trace_tree('${"d".repeat(32)}')`)).rejects.toThrow(
+      "at most 250000 spans",
+    );
   });
 
   it("has no rows for a trace that there is not", async () => {
-    expect(await query(`SELECT * FROM trace_tree('${"0".repeat(32)}')`)).toEqual([]);
+    expect(await t.plainRows(`SELECT * FROM trace_tree('${"0".repeat(32)}')`)).toEqual([]);
   });
 });

@@ -2,16 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { fileViews, isTraceFunction } from "../../src/query/sql/views.js";
 
 let t: TestAnalytics;
-let query: FlightQuery;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
 });
 
 afterAll(async () => {
@@ -57,7 +54,7 @@ async function store(spans: readonly Span[], audience = "public"): Promise<void>
 }
 
 async function planOf(sql: string): Promise<string> {
-  const rows = await query(`EXPLAIN ANALYZE ${sql}`);
+  const rows = await t.plainRows(`EXPLAIN ANALYZE ${sql}`);
   return rows.map(({ explain_value: text }) => (typeof text === "string" ? text : "")).join("\n");
 }
 
@@ -83,7 +80,7 @@ describe("traces", () => {
 
   it("have a row each", async () => {
     expect(
-      await query(`SELECT trace_id, root_name, root_service, services, spans, errors, is_error, duration_ms, duration_ns, audience,
+      await t.plainRows(`SELECT trace_id, root_name, root_service, services, spans, errors, is_error, duration_ms, duration_ns, audience,
           CAST(time AS VARCHAR) AS time, CAST(end_time AS VARCHAR) AS end_time
         FROM traces WHERE time < '2025-01-02' ORDER BY time`),
     ).toEqual([
@@ -121,7 +118,7 @@ describe("traces", () => {
 
   it("begin in the range that is asked for, or before it by less than an hour without a span", async () => {
     const names = async (where: string): Promise<unknown[]> =>
-      (await query(`SELECT trace_id, spans FROM traces WHERE ${where} ORDER BY time`)).map((row) => [
+      (await t.plainRows(`SELECT trace_id, spans FROM traces WHERE ${where} ORDER BY time`)).map((row) => [
         row["trace_id"],
         row["spans"],
       ]);
@@ -243,7 +240,7 @@ describe("service_calls and service_edges", () => {
 
   const calls = async (where: string): Promise<unknown[]> =>
     (
-      await query(
+      await t.plainRows(
         `SELECT caller, callee, callee_type, name, duration_ms, is_error FROM service_calls WHERE ${where} ORDER BY time, name`,
       )
     ).map((row) => Object.values(row));
@@ -274,7 +271,7 @@ describe("service_calls and service_edges", () => {
 
   it("are a map of services in one line", async () => {
     const map = "SELECT * EXCLUDE (audience) FROM service_edges('2026-01-01', '2026-01-02')";
-    expect((await query(map)).map((row) => Object.values(row))).toEqual([
+    expect((await t.plainRows(map)).map((row) => Object.values(row))).toEqual([
       ["web", "shop", "service", 2, 1, 20, 29],
       ["kafka", "mail", "service", 1, 0, 2, 2],
       ["shop", "api.example", "external", 1, 0, 1, 1],
@@ -285,13 +282,13 @@ describe("service_calls and service_edges", () => {
       ["shop", "shop", "service", 1, 1, 8, 8],
       ["web", "unknown_service", "service", 1, 0, 10, 10],
     ]);
-    expect(await query("SELECT sum(calls)::INTEGER AS n FROM service_edges() AS e")).toEqual([{ n: 10 }]);
+    expect(await t.plainRows("SELECT sum(calls)::INTEGER AS n FROM service_edges() AS e")).toEqual([{ n: 10 }]);
     expect(
-      await query(
+      await t.plainRows(
         "SELECT e.calls FROM service_edges('2026-01-01 10:10:00+00'::TIMESTAMPTZ, now()) AS e WHERE callee = 'shop'",
       ),
     ).toEqual([{ calls: 1 }]);
-    expect(await query("SELECT * FROM service_edges(now(), now())")).toEqual([]);
+    expect(await t.plainRows("SELECT * FROM service_edges(now(), now())")).toEqual([]);
   });
 
   it.each([
@@ -301,13 +298,15 @@ describe("service_calls and service_edges", () => {
     "service_edges(a := '2026-01-01', b := now())",
     "attribute_keys(1 + random(), now())",
   ])("refuse a range that is none: %s", async (call) => {
-    await expect(query(`SELECT * FROM ${call}`)).rejects.toThrow(/takes a begin and an end, times without columns/u);
+    await expect(t.plainRows(`SELECT * FROM ${call}`)).rejects.toThrow(
+      /takes a begin and an end, times without columns/u,
+    );
   });
 
   it("refuse what is no time, and the name without its brackets", async () => {
-    await expect(query("SELECT * FROM service_edges('yesterday', now())")).rejects.toThrow(/yesterday/u);
-    await expect(query("SELECT * FROM service_edges")).rejects.toThrow(/service_edges\(begin, end\)/u);
-    await expect(query("SELECT service_edges('2026-01-01', now())")).rejects.toThrow(/not available/u);
+    await expect(t.plainRows("SELECT * FROM service_edges('yesterday', now())")).rejects.toThrow(/yesterday/u);
+    await expect(t.plainRows("SELECT * FROM service_edges")).rejects.toThrow(/service_edges\(begin, end\)/u);
+    await expect(t.plainRows("SELECT service_edges('2026-01-01', now())")).rejects.toThrow(/not available/u);
   });
 });
 
@@ -353,7 +352,7 @@ describe("exceptions", () => {
 
   it("are events of spans and log records", async () => {
     expect(
-      await query(`SELECT CAST(time AS VARCHAR) AS time, type, message, stacktrace, escaped, source, service_name, trace_id, audience
+      await t.plainRows(`SELECT CAST(time AS VARCHAR) AS time, type, message, stacktrace, escaped, source, service_name, trace_id, audience
         FROM exceptions WHERE time > '2027-01-01 18:00' ORDER BY time, message`),
     ).toEqual([
       {
@@ -401,15 +400,15 @@ describe("trace_logs", () => {
       audience: "public",
       rowsSql: `SELECT TIMESTAMP_NS '2028-01-01' - INTERVAL (i) SECOND AS time, if(i % 2 = 0, '${id("l")}', '${id("m")}') AS trace_id, 'm' || i AS msg, 4 AS level FROM range(6) t(i)`,
     });
-    expect(await query(`SELECT msg, level_name FROM trace_logs('${id("l").toUpperCase()}')`)).toEqual([
+    expect(await t.plainRows(`SELECT msg, level_name FROM trace_logs('${id("l").toUpperCase()}')`)).toEqual([
       { msg: "m4", level_name: "info" },
       { msg: "m2", level_name: "info" },
       { msg: "m0", level_name: "info" },
     ]);
     const bounded = `SELECT msg FROM trace_logs('${id("l")}') WHERE time >= '2027-12-31 23:59:58'`;
-    expect((await query(bounded)).map(({ msg }) => msg)).toEqual(["m2", "m0"]);
+    expect((await t.plainRows(bounded)).map(({ msg }) => msg)).toEqual(["m2", "m0"]);
     expect(filesRead(await planOf(`SELECT * FROM trace_logs('${id("l")}') WHERE time > '2029-01-01'`))).toBe(0);
-    await expect(query("SELECT * FROM trace_logs('no')")).rejects.toThrow(/trace_logs takes a trace id/u);
+    await expect(t.plainRows("SELECT * FROM trace_logs('no')")).rejects.toThrow(/trace_logs takes a trace id/u);
   });
 });
 
@@ -439,23 +438,23 @@ describe("the first and the last time that can be stored", () => {
   });
 
   it.each(Object.keys(fileViews).filter((view) => !isTraceFunction(view)))("fail no query of %s", async (view) => {
-    expect(await query(`SELECT count(COLUMNS(*)) FROM ${view}`)).toHaveLength(1);
+    expect(await t.plainRows(`SELECT count(COLUMNS(*)) FROM ${view}`)).toHaveLength(1);
   });
 
   it.each(["trace_tree", "trace_logs"])("fail no query of %s", async (view) => {
     for (const [, name] of ends) {
-      expect(await query(`SELECT count(COLUMNS(*)) FROM ${view}('${id(name)}')`)).toHaveLength(1);
+      expect(await t.plainRows(`SELECT count(COLUMNS(*)) FROM ${view}('${id(name)}')`)).toHaveLength(1);
     }
   });
 
   it("are times of calls and exceptions", async () => {
     for (const range of ["time < '1970-01-02'", "time > '2262-04-01'"]) {
       for (const view of ["service_calls", "service_latencies"]) {
-        expect(await query(`SELECT caller, callee FROM ${view} WHERE ${range}`)).toEqual([
+        expect(await t.plainRows(`SELECT caller, callee FROM ${view} WHERE ${range}`)).toEqual([
           { caller: "first", callee: "last" },
         ]);
       }
-      expect(await query(`SELECT count(*)::INTEGER AS n FROM exceptions WHERE ${range}`)).toEqual([{ n: 3 }]);
+      expect(await t.plainRows(`SELECT count(*)::INTEGER AS n FROM exceptions WHERE ${range}`)).toEqual([{ n: 3 }]);
     }
   });
 });

@@ -2,16 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 
 let t: TestAnalytics;
-let client: FlightRows;
 const ids = new Map<string, string>();
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  client = connectRows(t.port, t.key);
   for (const [name, audience] of [
     ["web", "public"],
     ["batch", "public"],
@@ -31,7 +28,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  client.close();
   await t.stop();
 });
 
@@ -41,7 +37,7 @@ const hours = (where: string): string =>
 describe("the view usage", () => {
   it("has a row for each hour and key, with the key's name and audience, and exact counts", async () => {
     expect(
-      await client.rows(
+      await t.caller.rows(
         `SELECT CAST(time AS VARCHAR) AS time, key_id, requests, bytes, records, audience
          FROM usage WHERE key_name = 'web' ORDER BY time`,
       ),
@@ -59,16 +55,16 @@ describe("the view usage", () => {
 
   it("shows the keys of audiences that the caller may read, and of others once they are granted", async () => {
     const keys = "SELECT DISTINCT key_name FROM usage ORDER BY key_name";
-    expect(await client.rows(keys)).toEqual([{ key_name: "batch" }, { key_name: "web" }]);
+    expect(await t.caller.rows(keys)).toEqual([{ key_name: "batch" }, { key_name: "web" }]);
     await t.sql`insert into audience_grants (audience, kind, member, created_by) values ('secret', 'read', '*', 'test')`;
-    expect(await client.rows(keys)).toEqual([{ key_name: "batch" }, { key_name: "other team" }, { key_name: "web" }]);
+    expect(await t.caller.rows(keys)).toEqual([{ key_name: "batch" }, { key_name: "other team" }, { key_name: "web" }]);
     await t.sql`delete from audience_grants where audience = 'secret'`;
-    expect(await client.rows("SELECT 1 AS n FROM usage WHERE audience = 'secret'")).toEqual([]);
+    expect(await t.caller.rows("SELECT 1 AS n FROM usage WHERE audience = 'secret'")).toEqual([]);
   });
 
   it("keeps what a revoked key was used for", async () => {
     await t.sql`update ingestion_api_keys set revoked_at = now(), revoked_by = 'test' where name = 'batch'`;
-    expect(await client.rows("SELECT DISTINCT audience FROM usage WHERE key_name = 'batch'")).toEqual([
+    expect(await t.caller.rows("SELECT DISTINCT audience FROM usage WHERE key_name = 'batch'")).toEqual([
       { audience: "public" },
     ]);
   });
@@ -81,7 +77,7 @@ describe("the view usage", () => {
     ["WHERE time < '1969-12-31T23:59:59.5Z'", null],
     ["WHERE time > '1969-12-31T23:59:59.5Z'", "11 12 13"],
   ])("is narrowed by time: %s", async (where, found) => {
-    expect(await client.rows(hours(where))).toEqual([{ hours: found }]);
+    expect(await t.caller.rows(hours(where))).toEqual([{ hours: found }]);
   });
 
   it.each([
@@ -89,11 +85,11 @@ describe("the view usage", () => {
     [1n, "13"],
   ])("keeps the hours that begin in the time range of a query, %i ns after noon to 13", async (ns, found) => {
     const noon = 1_763_726_400_000_000_000n + ns;
-    expect(await client.rows(hours(""), { begin: noon, end: noon + 3_600_000_000_000n })).toEqual([{ hours: found }]);
+    expect(await t.caller.rows(hours(""), { begin: noon, end: noon + 3_600_000_000_000n })).toEqual([{ hours: found }]);
   });
 
   it("is not one of the views that are narrowed to a process", async () => {
-    const { message } = await client.failure(
+    const { message } = await t.caller.failure(
       "SELECT * FROM view_instance('usage', '01234567-89ab-cdef-0123-456789abcdef')",
     );
     expect(message).toMatch(/The views are blocks, (?!.*usage)/u);

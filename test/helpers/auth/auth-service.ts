@@ -25,7 +25,7 @@ import {
   startOidcProvider,
   type TestProvider,
 } from "./auth-oidc-provider.js";
-import { flightClients, type PlainValue } from "../flight/flight-clients.js";
+import { type PlainRow, plainRows } from "../flight/plain-rows.js";
 import { freshMark, protobufLogs } from "../otlp/otlp-bodies.js";
 import { createTestDatabase } from "../postgres/postgres.js";
 
@@ -72,7 +72,7 @@ export interface Posted {
 
 export interface RunningAnalytics {
   readonly port: number;
-  query(credential: string, sql: string): Promise<Record<string, PlainValue>[]>;
+  query(credential: string, sql: string): Promise<PlainRow[]>;
   stop(): Promise<void>;
 }
 
@@ -158,7 +158,7 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
       const { port } = server.address;
       return {
         port,
-        query: (credential, text) => queryWith(port, credential, text),
+        query: (credential, text) => plainRows({ port, key: credential }, text),
         stop: () => server.stop(),
       };
     },
@@ -197,12 +197,4 @@ export async function postLogs(url: string, credential: string | null, o: PostOp
   });
   await response.arrayBuffer();
   return { status: response.status, retryAfter: response.headers.get("retry-after") };
-}
-
-function queryWith(port: number, credential: string, sql: string): Promise<Record<string, PlainValue>[]> {
-  const connect = flightClients["@firetiger-oss/flight-sql-client"];
-  if (connect === undefined) {
-    throw new Error("the client is gone");
-  }
-  return connect({ port, key: credential })(sql);
 }

@@ -9,6 +9,8 @@ import {
   startAnalyticsServer,
 } from "../../../src/servers/analytics.js";
 import { createTappedLogger } from "../cleartext/cleartext-tap.js";
+import { connectRows, type FlightRows } from "../flight/flight-rows.js";
+import { type FlightQuery, plainRows } from "../flight/plain-rows.js";
 import { createTestLake, type TestLake } from "../lake/lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
 import { until } from "../until.js";
@@ -18,6 +20,10 @@ export interface TestAnalytics {
   readonly port: number;
   readonly key: string;
   readonly keyId: string;
+  /** A caller with the key, over the client of the service. Its name is `test-client/1`. */
+  readonly caller: Omit<FlightRows, "close">;
+  /** Rows with the key as plain values: numbers for integers, lists and objects. */
+  readonly plainRows: FlightQuery;
   readonly sql: Sql;
   readonly connectionString: string;
   readonly lake: TestLake;
@@ -67,15 +73,19 @@ export async function startTestAnalytics(
     });
   const metrics = createMetrics();
   const server = await start(environment, metrics);
+  const { port } = server.address;
+  const caller = connectRows(port, key, "test-client/1");
   const gauge = async (name: string): Promise<number> => {
     const line = new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(await metrics.text());
     return Number(line?.groups?.["n"] ?? "-1");
   };
   return {
     server,
-    port: server.address.port,
+    port,
     key,
     keyId,
+    caller,
+    plainRows: (sql) => plainRows({ port, key }, sql),
     sql: database.sql,
     connectionString: database.connectionString,
     lake,
@@ -87,6 +97,7 @@ export async function startTestAnalytics(
       return { port: other.address.port, healthPort: other.healthAddress.port, stop: () => other.stop() };
     },
     stop: async () => {
+      caller.close();
       await server.stop();
       await database.drop();
       await lake.remove();
