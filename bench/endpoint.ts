@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { type Figure, figure, round } from "./figures.js";
 import { generateLoad, loadUrl } from "./load/ingestion-process.js";
 import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
-import { processCpuSeconds } from "./run/machine.js";
+import { processCpuSeconds } from "../src/engine/process-cpu.js";
 import { count, counts, number, readOptions, text, Usage, word, words } from "./run/options.js";
 import { printTable } from "./run/table.js";
 

@@ -10,7 +10,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,7 +31,8 @@ import type { LoadReport } from "./load/load-generator.js";
 import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
 import { measureOverload } from "./overload.js";
 import { profiled } from "./profile/attach.js";
-import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./run/machine.js";
+import { processCpuSeconds } from "../src/engine/process-cpu.js";
+import { describeEnvironment, processMemory, threadCpuSeconds, treeCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, counts, number, readOptions, text, word, words } from "./run/options.js";
 import { printTable } from "./run/table.js";
@@ -47,29 +48,6 @@ interface Measurement extends LoadReport {
   readonly cpuMicrosPerRequest: number;
   readonly serverPeakBytes: number;
   readonly threads: Record<string, number>;
-}
-
-/** CPU of every Postgres process below a data directory's postmaster, dead children included. */
-function postgresCpuSeconds(postmasterPid: number): number {
-  let total = 0;
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) {
-      continue;
-    }
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
-      if (Number(entry) === postmasterPid || parent === postmasterPid) {
-        total += processCpuSeconds(Number(entry));
-      }
-    } catch (error) {
-      // A process that ended between the listing and the read has no CPU to report.
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-        throw error;
-      }
-    }
-  }
-  return total;
 }
 
 async function bareFrontRate(seconds: number, records: number, connections: number): Promise<number> {
@@ -142,7 +120,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       const path = loadUrl(running, load.signal, load.protocol ?? "http");
       const threadsBefore = threadCpuSeconds(pid);
       const cpuBefore = processCpuSeconds(pid);
-      const postgresBefore = postgresCpuSeconds(postmasterPid);
+      const postgresBefore = treeCpuSeconds(postmasterPid);
       const report = await profiled(() => generateLoad(path, authorization, load));
       const serverCpuSeconds = processCpuSeconds(pid) - cpuBefore;
       const threads: Record<string, number> = {};
@@ -156,7 +134,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
         name,
         ...report,
         serverCpuSeconds: round(serverCpuSeconds),
-        postgresCpuSeconds: round(postgresCpuSeconds(postmasterPid) - postgresBefore),
+        postgresCpuSeconds: round(treeCpuSeconds(postmasterPid) - postgresBefore),
         cpuMicrosPerRecord: round((serverCpuSeconds * 1e6) / report.acknowledgedRecords, 3),
         cpuMicrosPerRequest: round((serverCpuSeconds * 1e6) / report.requests, 1),
         serverPeakBytes: processMemory(pid).peakBytes,

@@ -30,7 +30,8 @@ import {
   round,
 } from "./figures.js";
 import { serverProfileArguments } from "./profile/attach.js";
-import { bareEnvironment, describeEnvironment, processCpuSeconds } from "./run/machine.js";
+import { processCpuSeconds } from "../src/engine/process-cpu.js";
+import { bareEnvironment, describeEnvironment } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, readOptions, text, word } from "./run/options.js";
 import { printTable } from "./run/table.js";

@@ -13,7 +13,8 @@ import { connect, type Sql } from "../src/db/sql.js";
 import { findPartitions } from "../src/lake/catalogue.js";
 import { createLogger } from "../src/runtime/log/log.js";
 import { generateLoad, loadUrl, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
-import { describeEnvironment, processCpuSeconds } from "./run/machine.js";
+import { processCpuSeconds } from "../src/engine/process-cpu.js";
+import { describeEnvironment } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { printTable } from "./run/table.js";
 

@@ -20,7 +20,8 @@ import {
   stopServer,
 } from "../load/ingestion-process.js";
 import { type LoadSignal, loadSignals } from "../load/otlp-payloads.js";
-import { describeEnvironment, processCpuSeconds, treeCpuSeconds } from "../run/machine.js";
+import { processCpuSeconds } from "../../src/engine/process-cpu.js";
+import { describeEnvironment, treeCpuSeconds } from "../run/machine.js";
 import { count, counts, number, readOptions, text, Usage, word, words } from "../run/options.js";
 import { saveResults } from "../run/results.js";
 import { printTable } from "../run/table.js";

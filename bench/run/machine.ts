@@ -95,13 +95,6 @@ function hashesPerSecond(): number {
 
 const clockTicksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
 
-/** User and system CPU seconds of a process and its threads so far (proc(5), fields 14 and 15). */
-export function processCpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
-}
-
 /** CPU seconds of a process and all its descendants so far, those that have ended included. */
 export function treeCpuSeconds(pid: number): number {
   const children = new Map<number, number[]>();

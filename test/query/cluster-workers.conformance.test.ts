@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { processCpuSeconds } from "../../bench/run/machine.js";
+import { processCpuSeconds } from "../../src/engine/process-cpu.js";
 import { childrenOf, signal } from "../faults/proc.js";
 import { type Answer, type ClusterWorld, sortedRows, startClusterWorld } from "../helpers/query/cluster-world.js";
 import { findSail, startSail } from "../helpers/query/sail.js";
