@@ -1,6 +1,7 @@
 /** The pages that people see at the identity provider: whom to log in as, and what went wrong. Plain HTML, no script. */
 import { createHash } from "node:crypto";
 
+import { escapeHtml } from "../runtime/text/html.js";
 import { type Account, accounts } from "./accounts.js";
 
 /** A page, ready to be sent. */
@@ -54,8 +55,8 @@ export function loginPage(o: { readonly action: string; readonly client: string 
   return page(
     200,
     "Log in to telemetry",
-    `<p>The ${escape(o.client)} asks who you are.<br>There is no password.</p>
-<form method="post" action="${escape(o.action)}">
+    `<p>The ${escapeHtml(o.client)} asks who you are.<br>There is no password.</p>
+<form method="post" action="${escapeHtml(o.action)}">
 ${accounts.map(button).join("\n")}
 </form>
 <small>This login exists in development mode only, and on this machine only.</small>`,
@@ -69,7 +70,7 @@ export function codePage(o: { readonly form: string; readonly formId: string; re
   return page(
     200,
     "Log in to telemetry",
-    `<p>${escape(o.sentence)}</p>\n${o.form}\n<button class="plain" form="${o.formId}">Go on</button>`,
+    `<p>${escapeHtml(o.sentence)}</p>\n${o.form}\n<button class="plain" form="${o.formId}">Go on</button>`,
   );
 }
 
@@ -80,12 +81,12 @@ export function donePage(): Page {
 
 /** What went wrong, in a sentence. */
 export function errorPage(status: number, sentence: string): Page {
-  return page(status, "The login did not work", `<p>${escape(sentence)}</p>`);
+  return page(status, "The login did not work", `<p>${escapeHtml(sentence)}</p>`);
 }
 
 function button({ email, name, summary }: Account): string {
-  return `<button name="account" value="${escape(email)}"><span class="initial" aria-hidden="true">${escape(name.slice(0, 1))}</span>
-<span><span class="email">${escape(email)}</span><span class="summary">${escape(summary)}</span></span></button>`;
+  return `<button name="account" value="${escapeHtml(email)}"><span class="initial" aria-hidden="true">${escapeHtml(name.slice(0, 1))}</span>
+<span><span class="email">${escapeHtml(email)}</span><span class="summary">${escapeHtml(summary)}</span></span></button>`;
 }
 
 function page(status: number, title: string, content: string): Page {
@@ -94,27 +95,16 @@ function page(status: number, title: string, content: string): Page {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}</title>
+<title>${escapeHtml(title)}</title>
 <style>${style}</style>
 </head>
 <body>
 <main>
-<h1>${escape(title)}</h1>
+<h1>${escapeHtml(title)}</h1>
 ${content}
 </main>
 </body>
 </html>
 `;
   return { status, headers, body };
-}
-
-function escape(text: string): string {
-  const names: Readonly<Record<string, string>> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-    "'": "&#39;",
-  };
-  return text.replaceAll(/[&<>"']/g, (character) => names[character] ?? character);
 }

@@ -2,7 +2,7 @@
 import type { ByteRange } from "../lake/store/object-store.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
-import { isJsonObject } from "../runtime/text/json.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 import type { ObjectCache } from "./object-cache.js";
 import type { ObjectCacheCounts } from "./object-cache-counts.js";
 
@@ -59,7 +59,7 @@ function itemOf(line: string): PrefetchItem | null {
     // The caller says which line, and what a line has to be.
     return null;
   }
-  if (!isJsonObject(document)) {
+  if (!isObject(document)) {
     return null;
   }
   const { key, size, ranges = null, ...unknown } = document;
@@ -77,7 +77,7 @@ function itemOf(line: string): PrefetchItem | null {
 }
 
 function rangeOf(range: unknown, size: number): ByteRange | null {
-  if (!isJsonObject(range)) {
+  if (!isObject(range)) {
     return null;
   }
   const { start, length, ...unknown } = range;

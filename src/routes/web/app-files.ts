@@ -8,6 +8,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 
+import { escapeHtml } from "../../runtime/text/html.js";
 import type { HttpAnswer } from "../http/answer.js";
 
 /** Answers what is not an API. */
@@ -65,7 +66,7 @@ export function readAppFiles(directory: string, basePath: string): AppFiles | nu
   }
   const page = readFileSync(path.join(directory, "index.html"), "utf8").replace(
     /<base href="[^"]*"/,
-    `<base href="${escaped(basePath)}/"`,
+    `<base href="${escapeHtml(basePath)}/"`,
   );
   const index: HttpAnswer = {
     status: 200,
@@ -119,8 +120,4 @@ function acceptedCodings(acceptEncoding: string): ReadonlySet<string> {
       .filter(([, weight]) => !/^q=0(?:\.0*)?$/.test(weight ?? ""))
       .map(([name = ""]) => name),
   );
-}
-
-function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }

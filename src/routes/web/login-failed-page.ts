@@ -1,6 +1,7 @@
 /** What a person sees whose login did not work: the error in words, and the way to another try. Plain HTML, no script. */
 import { createHash } from "node:crypto";
 
+import { escapeHtml } from "../../runtime/text/html.js";
 import type { HttpAnswer } from "../http/answer.js";
 
 const style = `
@@ -35,8 +36,8 @@ export function loginFailedPage(
 <body>
 <main>
 <h1>The login did not work</h1>
-<p role="alert">${escaped(sentence)}</p>
-<a href="${escaped(o.again)}">Log in again</a>
+<p role="alert">${escapeHtml(sentence)}</p>
+<a href="${escapeHtml(o.again)}">Log in again</a>
 </main>
 </body>
 </html>
@@ -52,8 +53,4 @@ export function loginFailedPage(
     ],
     body,
   };
-}
-
-function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }

@@ -1,5 +1,5 @@
 /** `SVC_API_KEYS`: who may ask the object cache. */
-import { isJsonObject } from "../text/json.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 
 /** An entry of the keyring. */
 export interface NamedKey {
@@ -39,7 +39,7 @@ export function checkApiKeys(document: unknown): readonly NamedKey[] | string {
 
 /** @returns the end of a sentence that begins with the entry's place. */
 function checkKey(entry: unknown): NamedKey | string {
-  if (!isJsonObject(entry)) {
+  if (!isObject(entry)) {
     return " must be an object";
   }
   const { name, key, ...unknown } = entry;

@@ -1,7 +1,7 @@
 /** `SVC_OIDC_CONFIG`, and which addresses it trusts. */
 
 import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
-import { isJsonObject } from "../text/json.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 
 /** One accepted issuer. */
 export interface OidcIssuer {
@@ -45,7 +45,7 @@ export function isTrustworthyUrl(text: string, allowHttp: boolean): boolean {
  *   are misspelt known ones.
  */
 export function checkOidcConfig(document: unknown): OidcConfig | string {
-  if (!isJsonObject(document)) {
+  if (!isObject(document)) {
     return "the value must be an object";
   }
   const {
@@ -89,7 +89,7 @@ export function checkOidcConfig(document: unknown): OidcConfig | string {
 
 /** @returns the end of a sentence that begins with the entry's place. */
 function checkIssuer(entry: unknown, before: readonly OidcIssuer[]): OidcIssuer | string {
-  if (!isJsonObject(entry)) {
+  if (!isObject(entry)) {
     return " must be an object";
   }
   const { issuer, audience, allow_http: allowHttp = false, ca_file: caFile, ...unknown } = entry;

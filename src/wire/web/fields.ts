@@ -4,7 +4,7 @@
  * BAD_REQUEST with a sentence that says what to change.
  */
 import { ServiceError } from "../../runtime/errors.js";
-import { isJsonObject } from "../../runtime/text/json.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 
 /** A JSON Schema, as far as this service writes one. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -198,7 +198,7 @@ export function jsonObjectField(o: JsonBounds): Field<string> {
     required: true,
     schema: { type: "object", description: o.description },
     read(value, name) {
-      if (!isJsonObject(value)) {
+      if (!isObject(value)) {
         throw bad(`${name} must be a JSON object`);
       }
       checkExtent(value, name, o);
@@ -282,7 +282,7 @@ export function readBody<F extends Fields>(fields: F, body: Uint8Array): Values<
   } catch (cause) {
     throw new ServiceError("BAD_REQUEST", "the body must be a JSON object in UTF-8", { cause });
   }
-  if (!isJsonObject(value)) {
+  if (!isObject(value)) {
     throw bad(`the body must be a JSON object${namesOf(fields)}`);
   }
   return readFields(fields, new Map(Object.entries(value)), "field");

@@ -1,7 +1,7 @@
 /** The routes over the lake itself as data, as admin-api.ts has them: retention, erasures, checks. */
 import { uuidPattern } from "../../runtime/text/uuid.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isJsonObject } from "../../runtime/text/json.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 import {
   booleanField,
   type Field,
@@ -88,7 +88,7 @@ function membersField<F extends Fields>(
       description,
     },
     read(value, name) {
-      if (!isJsonObject(value)) {
+      if (!isObject(value)) {
         throw new ServiceError("BAD_REQUEST", `${name} must be an object of ${Object.keys(fields).join(", ")}`);
       }
       return readFields(fields, new Map(Object.entries(value)), `member of ${name}:`);

@@ -1,6 +1,7 @@
 /** Waiting for the end of what a server does after its answer. */
 import { setTimeout as wait } from "node:timers/promises";
 
+import { member } from "../../auth/json-member.js";
 import type { Terminal } from "../terminal.js";
 import { requestOf } from "./action.js";
 import type { AskWeb } from "./ask-web.js";
@@ -40,7 +41,7 @@ export async function followTask(
     if (state !== "waiting" && state !== "running") {
       return row;
     }
-    const reason = memberOf(row, "error");
+    const reason = member(row, "error");
     if (typeof reason === "string" && reason !== told) {
       stderr.write(`telemetry: it cannot go on at present: ${reason}\n`);
     }
@@ -49,12 +50,8 @@ export async function followTask(
   }
 }
 
-function memberOf(row: unknown, name: string): unknown {
-  return typeof row === "object" && row !== null ? (row as Record<string, unknown>)[name] : undefined;
-}
-
 function textOf(row: unknown, name: string): string {
-  const value = memberOf(row, name);
+  const value = member(row, name);
   if (typeof value === "string") {
     return value;
   }

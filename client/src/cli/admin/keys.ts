@@ -1,4 +1,5 @@
 /** `telemetry keys`: mint, list and revoke API keys. */
+import { member } from "../../auth/json-member.js";
 import { UsageError } from "../context.js";
 import type { RowColumn } from "../formats/rows.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
@@ -21,12 +22,7 @@ const tables = {
 const usage = (title: string, name: string): RowColumn => ({
   title,
   right: true,
-  value: (row) => {
-    const counts = row["usage_24h"];
-    return typeof counts === "object" && counts !== null && name in counts
-      ? (counts as Record<string, unknown>)[name]
-      : null;
-  },
+  value: (row) => member(row["usage_24h"], name) ?? null,
 });
 
 const columns: readonly RowColumn[] = [

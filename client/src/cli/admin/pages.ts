@@ -1,4 +1,5 @@
 /** Lists that are longer than one answer of the server: page after page, until there is enough or no more. */
+import { member } from "../../auth/json-member.js";
 import type { WebRequest } from "../../web/web-client.js";
 import { UsageError } from "../context.js";
 import type { ActionValues } from "./flags.js";
@@ -62,6 +63,5 @@ export async function readPages(
 }
 
 function identityOf(row: unknown, members: readonly string[]): string {
-  const values = typeof row === "object" && row !== null ? (row as Record<string, unknown>) : {};
-  return JSON.stringify(members.map((member) => values[member]));
+  return JSON.stringify(members.map((name) => member(row, name)));
 }
