@@ -76,11 +76,7 @@ export class EngineBackend implements QueryBackend {
 
   run(query: Executable, sources: QuerySources, { signal, onLoss, note }: AskOptions): QueryStream {
     const messages = new MessageQueue(signal);
-    const ended = this.#execute(query, sources, messages, { onLoss, note }).then((outcome) => {
-      messages.end(outcome.failure);
-      return outcome;
-    });
-    return { ended, signal: messages.signal, [Symbol.asyncIterator]: () => messages.read() };
+    return messages.stream(this.#execute(query, sources, messages, { onLoss, note }));
   }
 
   /** Runs something that takes an engine for a few short jobs. @throws ServiceError */

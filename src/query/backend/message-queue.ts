@@ -1,13 +1,16 @@
 /** FlightData messages on their way from an engine to the reader, who decides the pace. */
+import { followSignals } from "telemetry-service-client/shared/abort";
 import { abortReason, type ServiceError } from "../../runtime/errors.js";
+import type { QueryStream } from "./backend.js";
+import type { QueryOutcome } from "./run.js";
 
 /**
  * The messages of one query. It may begin again as long as nothing but the schema has come: the reader, who may have it
  * already, gets it once.
  */
 export class MessageQueue {
-  readonly #given: AbortSignal;
-  readonly #controller = new AbortController();
+  /** Aborted with the signal that was given. */
+  readonly #followed: ReturnType<typeof followSignals>;
   readonly #waiting: { readonly message: Uint8Array; readonly done: () => void }[] = [];
   #schema: Uint8Array | null = null;
   #schemaComes = true;
@@ -15,22 +18,14 @@ export class MessageQueue {
   #batches = 0;
   #bytes = 0;
   #wake: () => void = () => undefined;
-  readonly #abort = (): void => {
-    this.#controller.abort(this.#given.reason);
-  };
 
   constructor(signal: AbortSignal) {
-    this.#given = signal;
-    if (signal.aborted) {
-      this.#abort();
-    } else {
-      signal.addEventListener("abort", this.#abort, { once: true });
-    }
+    this.#followed = followSignals([signal]);
   }
 
   /** Aborted when the query is given up: by its signal, or because the reader has left. */
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this.#followed.controller.signal;
   }
 
   /** Messages with rows that came. */
@@ -65,15 +60,23 @@ export class MessageQueue {
     this.#wake();
   }
 
-  /** Tells that the query has ended, with a failure or not. */
-  end(failure: ServiceError | null): void {
+  #end(failure: ServiceError | null): void {
     this.#ended = { failure };
-    this.#given.removeEventListener("abort", this.#abort);
+    this.#followed.release();
     this.#wake();
   }
 
+  /** What the reader of the query is given. @param running resolves with what became of it */
+  stream(running: Promise<QueryOutcome>): QueryStream {
+    const ended = running.then((outcome) => {
+      this.#end(outcome.failure);
+      return outcome;
+    });
+    return { ended, signal: this.signal, [Symbol.asyncIterator]: () => this.#read() };
+  }
+
   /** What comes, until the query has ended. Leaving the loop gives it up. */
-  async *read(): AsyncGenerator<Uint8Array, void, undefined> {
+  async *#read(): AsyncGenerator<Uint8Array, void, undefined> {
     const wake = (): void => {
       this.#wake();
     };
@@ -102,7 +105,7 @@ export class MessageQueue {
     } finally {
       this.signal.removeEventListener("abort", wake);
       if (this.#ended === null) {
-        this.#controller.abort();
+        this.#followed.controller.abort();
       }
       this.#waiting.length = 0;
     }

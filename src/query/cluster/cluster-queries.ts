@@ -190,11 +190,7 @@ export class ClusterQueries {
     onFallback: (reason: string) => void,
   ): QueryStream {
     const messages = new MessageQueue(ask.signal);
-    const ended = this.#run(statement, messages, fallback, onFallback).then((outcome) => {
-      messages.end(outcome.failure);
-      return outcome;
-    });
-    return { ended, signal: messages.signal, [Symbol.asyncIterator]: () => messages.read() };
+    return messages.stream(this.#run(statement, messages, fallback, onFallback));
   }
 
   async #translate({ executable, fields, sources }: ClusterRequest, ask: AskOptions): Promise<ClusterStatement> {
