@@ -8,7 +8,7 @@
  * deliver the rest of a body after an early answer; it is ignored.
  */
 import { codeFormat, codeSignal, type IngestResult, type PendingRequest } from "../../ingest/request.js";
-import type { Arena } from "../../runtime/threads/arena.js";
+import { type Arena, pageBytes } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import { closesEarly, whenParsed, writeAnswer } from "../http/answer.js";
 import { bytesOf, type HttpReply, restartReadTimer } from "../http/seam.js";
@@ -231,7 +231,6 @@ export class Exchange implements PendingRequest {
 
   /** At most doubles what the client has sent, so that a slow one pins little. */
   #reserve(length: number, isLast: boolean): boolean {
-    const { arena } = this.#host;
     let wanted = isLast ? length : Math.max(length, this.#capacity * 2);
     if (this.#announcedBytes >= 0) {
       wanted = Math.max(length, Math.min(wanted, this.#announcedBytes));
@@ -245,7 +244,7 @@ export class Exchange implements PendingRequest {
       return false;
     }
     this.offset = offset;
-    this.#capacity = Math.max(wanted, arena.pageBytes);
+    this.#capacity = Math.max(wanted, pageBytes);
     return true;
   }
 

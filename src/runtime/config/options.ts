@@ -38,10 +38,7 @@ const audienceOrNone = text({
   pattern: /^[A-Za-z0-9_-]{0,255}$/,
 });
 const path = text({ takes: "a path", placeholder: "path" });
-const address = (port: number, host = "127.0.0.1"): { readonly host: string; readonly port: number } => ({
-  host,
-  port,
-});
+const address = (port: number): { readonly host: string; readonly port: number } => ({ host: "127.0.0.1", port });
 
 const lake = ["ingestion", "analytics", "maintenance"] as const;
 const servers = ["ingestion", "analytics", "web", "maintenance", "object-cache"] as const;

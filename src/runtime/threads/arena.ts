@@ -21,6 +21,8 @@ const subCount = 1 << subBits;
 /** When no larger class has a free extent, so many of the request's own class are tried: not each is large enough. */
 const ownClassTries = 16;
 const none = -1;
+/** Size of a page; every allocation is rounded up to it. */
+export const pageBytes = 4096;
 
 /** An allocator over one SharedArrayBuffer. All methods belong to the owning thread. */
 export class Arena {
@@ -28,12 +30,9 @@ export class Arena {
   readonly buffer: SharedArrayBuffer;
   /** View of all of {@link buffer}. */
   readonly bytes: Uint8Array;
-  /** Size of a page in bytes; every allocation is rounded up to it. */
-  readonly pageBytes: number;
   /** View of all of {@link buffer}, for {@link write}. */
   readonly #fillable: Buffer;
   readonly #pages: number;
-  readonly #pageShift: number;
   readonly #length: Int32Array;
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
@@ -48,19 +47,13 @@ export class Arena {
 
   /**
    * @param sizeBytes size of the arena, rounded down to whole pages.
-   * @param pageBytes a power of two, default 4096.
    * @throws ServiceError NOT_CONFIGURED when the machine does not give that much
    */
-  constructor(sizeBytes: number, pageBytes = 4096) {
-    this.#pageShift = 31 - Math.clz32(pageBytes);
-    if (pageBytes !== 1 << this.#pageShift) {
-      throw new RangeError(`the page size takes a power of two, got ${pageBytes}`);
-    }
+  constructor(sizeBytes: number) {
     const pages = Math.floor(sizeBytes / pageBytes);
     if (!(pages >= 1 && pages <= 0x3fffffff)) {
       throw new RangeError(`an arena takes at least one page of ${pageBytes} bytes, got ${sizeBytes} bytes`);
     }
-    this.pageBytes = pageBytes;
     this.#pages = pages;
     this.buffer = allocate(pages * pageBytes);
     this.bytes = new Uint8Array(this.buffer);
@@ -76,12 +69,12 @@ export class Arena {
 
   /** Bytes in use, in whole pages. */
   get usedBytes(): number {
-    return this.#usedPages * this.pageBytes;
+    return this.#usedPages * pageBytes;
   }
 
   /** Size of the arena in bytes. */
   get sizeBytes(): number {
-    return this.#pages * this.pageBytes;
+    return this.#pages * pageBytes;
   }
 
   /**
@@ -105,7 +98,7 @@ export class Arena {
     }
     this.#take(first, pages);
     this.#inUse[first] = 1;
-    return first * this.pageBytes;
+    return first * pageBytes;
   }
 
   /**
@@ -136,7 +129,7 @@ export class Arena {
     if (moved === -1) {
       return -1;
     }
-    this.bytes.copyWithin(moved, offset, offset + Math.min(oldBytes, held * this.pageBytes));
+    this.bytes.copyWithin(moved, offset, offset + Math.min(oldBytes, held * pageBytes));
     this.free(offset);
     return moved;
   }
@@ -154,11 +147,11 @@ export class Arena {
   }
 
   #pagesFor(bytes: number): number {
-    return bytes <= this.pageBytes ? 1 : Math.ceil(bytes / this.pageBytes);
+    return bytes <= pageBytes ? 1 : Math.ceil(bytes / pageBytes);
   }
 
   #firstPage(offset: number): number {
-    const page = offset / this.pageBytes;
+    const page = offset / pageBytes;
     // A fraction and what is out of range read undefined.
     if (this.#inUse[page] !== 1) {
       throw new RangeError(`nothing is allocated at offset ${offset}`);

@@ -4,19 +4,14 @@
  * lies last, and offsets count from the end of the buffer.
  */
 export class FlatBufferWriter {
-  #bytes: Uint8Array<ArrayBuffer>;
-  #view: DataView;
+  #bytes = new Uint8Array(1024);
+  #view = new DataView(this.#bytes.buffer);
   /** Bytes written, counted from the end of the buffer. */
   #used = 0;
   #largestAlignment = 1;
   /** Field number and offset of each field of the table under construction. */
   #fields: { readonly slot: number; readonly offset: number }[] = [];
   #tableStart = 0;
-
-  constructor(initialBytes = 1024) {
-    this.#bytes = new Uint8Array(initialBytes);
-    this.#view = new DataView(this.#bytes.buffer);
-  }
 
   /** Writes a string and returns its offset. Not while a table is open. */
   string(text: string): number {
