@@ -11,37 +11,20 @@ import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { type OperationInput, operations, type StoredOperationId } from "../wire/web/admin-api.js";
-import { parseTimeNs } from "../runtime/text/time-text.js";
+import { operations, type StoredOperationId } from "../wire/web/admin-api.js";
 import type { Operation } from "../wire/web/operation.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
-import {
-  authorizing,
-  type CallerStanding,
-  isAdministrator,
-  selectCallerAudiences,
-  selectStanding,
-} from "./administrators.js";
-import { appendAudit, type AuditedChange, type Author, selectAudit } from "./audit.js";
+import { accessHandlers } from "./access-handlers.js";
+import { authorizing, type CallerStanding, isAdministrator, selectStanding } from "./administrators.js";
+import { appendAudit, type AuditedChange, type Author } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
 import { DeadlineSql } from "../db/deadline-sql.js";
-import { createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
-import {
-  addMember,
-  createGroup,
-  deleteGroup,
-  removeMember,
-  selectGroups,
-  selectMembers,
-} from "./group-administration.js";
 import { lakeHandlers } from "./lake-administration.js";
-import { mintAnalyticsAudited, mintUnderGrant, revokeKey, selectKeysJson } from "./key-administration.js";
-import { isAudience, type KeyTable } from "../auth/keys/keys.js";
-import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
+import { revokeKey } from "./key-administration.js";
+import type { MintPolicy } from "./minting-policy.js";
 import { type CallSql, callSql } from "../db/settled-transactions.js";
-import { type Context, created, type Handlers, ok, type Result } from "./operation-context.js";
-import { selectUsage } from "./usage.js";
+import type { Context, Handlers, KeyReference, Result } from "./operation-context.js";
 import { selectSources, type SourceRow } from "./web/data-sources.js";
 import { webHandlers } from "./web/handlers.js";
 import { deleteMap, saveMap, type SavedMap, selectMap, type StoredMap } from "./web/maps.js";
@@ -65,12 +48,6 @@ export interface AdminAnswer {
   readonly body: string | null;
   /** The key whose cleartext is in the body, and nowhere else; null in all other answers. */
   readonly minted: KeyReference | null;
-}
-
-/** A key, with its table. */
-export interface KeyReference {
-  readonly table: KeyTable;
-  readonly keyId: string;
 }
 
 /** A key that was minted for a caller who had left. */
@@ -221,6 +198,8 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
   return { status, body, minted: minted ?? null };
 }
 
+const handlers: Handlers<StoredOperationId> = { ...webHandlers, ...lakeHandlers, ...accessHandlers };
+
 /** An operation's handler, to be called with what its fields read. */
 type AnyHandler = (input: unknown, context: Context) => Promise<Result>;
 
@@ -232,148 +211,4 @@ function run(id: StoredOperationId, call: AdminCall, operation: Operation, conte
   };
   // Read by the fields of operation `id`, which is what the input of its handler is made of.
   return (handlers[id] as AnyHandler)(input, context);
-}
-
-const handlers: Handlers<StoredOperationId> = {
-  ...webHandlers,
-  ...lakeHandlers,
-  listUsage,
-  mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
-  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),
-  revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
-  async mintAnalyticsKey({ body }, context) {
-    const key = await context.transaction((tx) => mintAnalyticsAudited(tx, context, body.name));
-    const { keyId, name, createdAt: created_at } = key;
-    return {
-      status: 201,
-      value: { key_id: keyId, name, created_at, key: key.key },
-      minted: { table: "analytics_api_keys", keyId },
-    };
-  },
-  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, false, context),
-  revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
-  createGrant: async ({ body }, context) => created(await context.transaction((tx) => createGrant(tx, context, body))),
-  listGrants: async ({ query }, { read }) => ok(await read((sql) => selectGrants(sql, query))),
-  async deleteGrant({ query }, context) {
-    await context.transaction((tx) => deleteGrant(tx, context, query));
-    return { status: 204 };
-  },
-  async myAudiences(_input, { read, caller, policy }) {
-    const own = await read((sql) => authorizing(sql, () => selectCallerAudiences(sql, caller)));
-    const value = {
-      email: caller.email,
-      is_admin: own.isAdmin,
-      admins_open: own.adminsOpen,
-      read: own.read,
-      mint: own.mint,
-      self_service: policy.selfServiceMint,
-    };
-    return ok(value);
-  },
-  createGroup: async ({ body }, context) =>
-    created(await context.transaction((tx) => createGroup(tx, context, body.name))),
-  listGroups: async ({ query }, { read }) => ok(await read((sql) => selectGroups(sql, query))),
-  async deleteGroup({ path }, context) {
-    await context.transaction((tx) => deleteGroup(tx, context, path.name));
-    return { status: 204 };
-  },
-  addGroupMember: async ({ path, body }, context) =>
-    created(await context.transaction((tx) => addMember(tx, context, path.name, body.member))),
-  listGroupMembers: async ({ path, query }, { read }) => ok(await read((sql) => selectMembers(sql, path.name, query))),
-  async removeGroupMember({ path, query }, context) {
-    await context.transaction((tx) => removeMember(tx, context, path.name, query.member));
-    return { status: 204 };
-  },
-  listAudit: async ({ query }, { read }) => ok(await read((sql) => selectAudit(sql, query))),
-};
-
-/** Mints or claims. The facts are read here to choose between the two, and again in the transaction. */
-async function mintIngestion(body: OperationInput<"mintIngestionKey">["body"], context: Context): Promise<Result> {
-  const { caller, origin, policy } = context;
-  const explicit = body.audience !== undefined || body.user_audience !== undefined;
-  const audience = audienceOf(body, caller, policy);
-  const facts = await context.read((sql) => authorizing(sql, () => selectMintFacts(sql, policy, caller, audience)));
-  const decision = decideMint(facts, policy, { caller, audience, explicit });
-  if (decision.kind === "refused") {
-    throw new ServiceError("FORBIDDEN", decision.message);
-  }
-  const { key, claimed } =
-    decision.kind === "claim"
-      ? await context.claim(body.name, audience)
-      : await context.transaction((tx) =>
-          mintUnderGrant(tx, policy, { caller, origin, name: body.name, audience, explicit }),
-        );
-  const value = {
-    key_id: key.keyId,
-    name: key.name,
-    created_at: key.createdAt,
-    key: key.key,
-    audience: key.audience,
-    claimed,
-  };
-  return { status: 201, value, minted: { table: "ingestion_api_keys", keyId: key.keyId } };
-}
-
-function audienceOf(body: OperationInput<"mintIngestionKey">["body"], caller: Caller, policy: MintPolicy): string {
-  if (body.user_audience === undefined) {
-    return body.audience ?? policy.defaultAudience;
-  }
-  if (body.audience !== undefined) {
-    throw new ServiceError("BAD_REQUEST", "give audience or user_audience, not both");
-  }
-  if (caller.email === null) {
-    throw new ServiceError(
-      "FORBIDDEN",
-      "user_audience begins with your email, and your identity has no verified one; give audience",
-    );
-  }
-  const localPart = caller.email.slice(0, caller.email.lastIndexOf("@"));
-  const audience = `${localPart.replaceAll(/[^A-Za-z0-9_-]/gu, "-")}-${body.user_audience}`;
-  if (!isAudience(audience)) {
-    throw new ServiceError(
-      "BAD_REQUEST",
-      "user_audience must be shorter: with your email before it, it exceeds 255 characters",
-    );
-  }
-  return audience;
-}
-
-async function listKeys(
-  table: KeyTable,
-  query: OperationInput<"listAnalyticsKeys">["query"],
-  includeUsage: boolean,
-  { read }: Context,
-): Promise<Result> {
-  const { limit, offset, include_revoked: includeRevoked } = query;
-  const page = { limit, offset, includeRevoked, includeUsage };
-  return { status: 200, json: await read((sql) => selectKeysJson(sql, table, page)) };
-}
-
-async function revoke(table: KeyTable, keyId: string, context: Context): Promise<Result> {
-  const revokedAt = await context.transaction((tx) => revokeKey(tx, table, context, keyId));
-  return ok({ revoked_at: revokedAt });
-}
-
-const dayMs = 86_400_000;
-/** Of what one answer sums up. */
-const maxUsageDays = 400;
-
-async function listUsage({ query }: OperationInput<"listUsage">, { read, caller }: Context): Promise<Result> {
-  const end = query.end === undefined ? new Date() : dateOf("end", query.end);
-  const begin = query.begin === undefined ? new Date(end.getTime() - dayMs) : dateOf("begin", query.begin);
-  if (begin >= end || end.getTime() - begin.getTime() > maxUsageDays * dayMs) {
-    throw new ServiceError("BAD_REQUEST", `begin must be before end, by at most ${maxUsageDays} days`);
-  }
-  const { key_id: keyId = null, audience = null, step = "hour" } = query;
-  const value = await read(async (sql) => {
-    const isAdmin = await authorizing(sql, () => isAdministrator(sql, caller));
-    return await selectUsage(sql, isAdmin ? null : caller, { keyId, audience, begin, end, step });
-  });
-  return ok(value);
-}
-
-/** Within the years 1 to 9999, which Postgres takes. @throws ServiceError BAD_REQUEST */
-function dateOf(name: string, text: string): Date {
-  const ms = Number(parseTimeNs(name, text) / 1_000_000n);
-  return new Date(Math.min(Math.max(ms, Date.UTC(1970, 0, 1)), Date.UTC(9999, 0, 1)));
 }

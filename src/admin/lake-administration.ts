@@ -8,7 +8,7 @@ import type { OperationInput } from "../wire/web/admin-api.js";
 import type { lakeOperations } from "../wire/web/lake-api.js";
 import { appendAudit } from "./audit.js";
 import type { Created } from "./grant-administration.js";
-import { type Context, created, type Handlers, ok } from "./operation-context.js";
+import { type Context, created, type Handlers, noContent, ok } from "./operation-context.js";
 
 interface OverrideRow {
   readonly view: string;
@@ -28,10 +28,7 @@ export const lakeHandlers: Handlers<keyof typeof lakeOperations> = {
   getRetentionDefault: async (_input, { read }) => ok(await read(selectDefault)),
   putRetention: async ({ body }, context) =>
     created(await context.transaction((tx) => saveRetention(tx, context, body))),
-  async deleteRetention({ query }, context) {
-    await context.transaction((tx) => deleteRetention(tx, context, query));
-    return { status: 204 };
-  },
+  deleteRetention: ({ query }, context) => noContent(context, (tx) => deleteRetention(tx, context, query)),
   async createErasure({ body }, context) {
     const id = await context.transaction((tx) => createErasure(tx, context, body));
     return { status: 202, value: { erasure_id: id } };

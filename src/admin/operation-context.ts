@@ -1,11 +1,18 @@
 /** What the handlers of operations are given, and give. */
+import type { KeyTable } from "../auth/keys/keys.js";
+import type { TransactionSql } from "../db/sql.js";
 import type { CallSql } from "../db/settled-transactions.js";
 import type { OperationInput, StoredOperationId } from "../wire/web/admin-api.js";
 import type { Author } from "./audit.js";
 import type { MintResult } from "./claims.js";
 import type { Created } from "./grant-administration.js";
-import type { KeyReference } from "./admin-service.js";
 import type { MintPolicy } from "./minting-policy.js";
+
+/** A key, with its table. */
+export interface KeyReference {
+  readonly table: KeyTable;
+  readonly keyId: string;
+}
 
 /** Of one call. */
 export interface Context extends CallSql, Author {
@@ -34,4 +41,13 @@ export const ok = (value: unknown): Result => ({ status: 200, value });
 /** 201 for what is new, 200 for what existed. */
 export function created<Row>({ row, created: isNew }: Created<Row>): Result {
   return { status: isNew ? 201 : 200, value: row };
+}
+
+/** Makes a change that nothing is said of but that it was made: 204. */
+export async function noContent(
+  { transaction }: Context,
+  change: (tx: TransactionSql) => Promise<unknown>,
+): Promise<Result> {
+  await transaction(change);
+  return { status: 204 };
 }

@@ -1,7 +1,8 @@
 /** The operations of the web application that ask the database alone. */
 import { ServiceError } from "../../runtime/errors.js";
-import { builtInSource } from "../../wire/web/app-api.js";
-import { created, type Handlers, ok, type Result } from "../operation-context.js";
+import type { FrontOperationId } from "../../wire/web/admin-api.js";
+import { type appOperations, builtInSource } from "../../wire/web/app-api.js";
+import { created, type Handlers, noContent, ok, type Result } from "../operation-context.js";
 import { deleteSource, noSuchSource, saveSource, selectSources, type SourceRow } from "./data-sources.js";
 import { createFolder, deleteFolder, renameFolder, selectFolders } from "./folders.js";
 import { selectMaps } from "./maps.js";
@@ -16,22 +17,7 @@ import {
 } from "./screens.js";
 
 /** Operations over the schema `web`. */
-export type WebOperationId =
-  | "listScreens"
-  | "getScreen"
-  | "putScreen"
-  | "deleteScreen"
-  | "listScreenVersions"
-  | "getScreenVersion"
-  | "listFolders"
-  | "createFolder"
-  | "renameFolder"
-  | "deleteFolder"
-  | "listDataSources"
-  | "getDataSource"
-  | "putDataSource"
-  | "deleteDataSource"
-  | "listMaps";
+export type WebOperationId = Exclude<keyof typeof appOperations, FrontOperationId>;
 
 export const webHandlers: Handlers<WebOperationId> = {
   listScreens: async ({ query }, { read }) => ok(await read((sql) => selectScreens(sql, query.folder ?? null, query))),
@@ -58,10 +44,7 @@ export const webHandlers: Handlers<WebOperationId> = {
     created(await transaction((tx) => createFolder(tx, caller, body.name))),
   renameFolder: async ({ body }, { transaction }) =>
     ok(await transaction((tx) => renameFolder(tx, body.name, body.new_name))),
-  async deleteFolder({ query }, { transaction }) {
-    await transaction((tx) => deleteFolder(tx, query.name));
-    return { status: 204 };
-  },
+  deleteFolder: ({ query }, context) => noContent(context, (tx) => deleteFolder(tx, query.name)),
   async listDataSources(_input, { read }) {
     const rows = await read(selectSources);
     const own = { name: builtInSource, is_default: !rows.some((row) => row.is_default), built_in: true };
@@ -84,10 +67,7 @@ export const webHandlers: Handlers<WebOperationId> = {
     const saved = await context.transaction((tx) => saveSource(tx, context, row));
     return created({ ...saved, row: shown(saved.row) });
   },
-  async deleteDataSource({ path }, context) {
-    await context.transaction((tx) => deleteSource(tx, context, path.name));
-    return { status: 204 };
-  },
+  deleteDataSource: ({ path }, context) => noContent(context, (tx) => deleteSource(tx, context, path.name)),
   listMaps: async ({ query }, { read }) => ok(await read((sql) => selectMaps(sql, query))),
 };
 
