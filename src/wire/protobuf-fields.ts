@@ -14,7 +14,7 @@ export const wireBytes = 2;
 /** No bytes. */
 export const none: Uint8Array = new Uint8Array(0);
 
-/** The bytes of one field; empty when it is absent. @throws ServiceError BAD_REQUEST */
+/** The bytes of one field, of which the last counts; empty when it is absent. @throws ServiceError BAD_REQUEST */
 export function onlyBytes(message: Uint8Array, wanted: number): Uint8Array {
   let found = none;
   eachField(message, (field, bytes) => {

@@ -1,5 +1,5 @@
 /** Messages of Flight's actions, of polling and of putting (Flight.proto; FlightSql.proto). */
-import { bytesField, eachField, none, onlyBytes, decodeText, varintField } from "../protobuf-fields.js";
+import { bytesField, eachField, onlyBytes, decodeText, varintField } from "../protobuf-fields.js";
 import { encodeAny, encodeTimestamp, flightSqlNames } from "./flight-protobuf.js";
 
 /** Flight.proto CancelStatus. */
@@ -22,19 +22,7 @@ export interface PutData {
 
 /** Decodes FlightData. @throws ServiceError BAD_REQUEST */
 export function decodeFlightData(message: Uint8Array): PutData {
-  let descriptor = none;
-  let header = none;
-  let body = none;
-  eachField(message, (field, bytes) => {
-    if (field === 1) {
-      descriptor = bytes;
-    } else if (field === 2) {
-      header = bytes;
-    } else if (field === 1000) {
-      body = bytes;
-    }
-  });
-  return { descriptor, header, body };
+  return { descriptor: onlyBytes(message, 1), header: onlyBytes(message, 2), body: onlyBytes(message, 1000) };
 }
 
 /** Encodes the PutResult of bound parameters: the handle to use from now on (DoPutPreparedStatementResult). */
@@ -121,16 +109,7 @@ export function decodeSetSessionOptions(body: Uint8Array): SessionOptions {
     if (field !== 1 || options.size >= maxSessionOptions) {
       return;
     }
-    let name = "";
-    let value = none;
-    eachField(entry, (part, bytes) => {
-      if (part === 1) {
-        name = decodeText(bytes);
-      } else if (part === 2) {
-        value = bytes;
-      }
-    });
-    options.set(name, decodeSessionOptionValue(value));
+    options.set(decodeText(onlyBytes(entry, 1)), decodeSessionOptionValue(onlyBytes(entry, 2)));
   });
   return options;
 }

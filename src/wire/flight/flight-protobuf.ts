@@ -113,16 +113,8 @@ export function decodeTicket(message: Uint8Array): Uint8Array {
 
 /** @throws ServiceError BAD_REQUEST */
 export function decodeAny(message: Uint8Array): AnyMessage {
-  let url = "";
-  let value = none;
-  eachField(message, (field, bytes) => {
-    if (field === 1) {
-      url = decodeText(bytes);
-    } else if (field === 2) {
-      value = bytes;
-    }
-  });
-  return { name: url.slice(url.lastIndexOf("/") + 1), value };
+  const url = decodeText(onlyBytes(message, 1));
+  return { name: url.slice(url.lastIndexOf("/") + 1), value: onlyBytes(message, 2) };
 }
 
 /** A command of a descriptor: a message of Flight SQL, or the text of a query. */
@@ -157,16 +149,7 @@ export function decodeCommand(command: Uint8Array): DescriptorCommand {
  * @throws ServiceError BAD_REQUEST
  */
 export function decodeCommandStatementQuery(message: Uint8Array): CommandStatementQuery {
-  let query = "";
-  let transactionId = none;
-  eachField(message, (field, bytes) => {
-    if (field === 1) {
-      query = decodeText(bytes);
-    } else if (field === 2) {
-      transactionId = bytes;
-    }
-  });
-  return { query, transactionId };
+  return { query: decodeText(onlyBytes(message, 1)), transactionId: onlyBytes(message, 2) };
 }
 
 /** The handle of a TicketStatementQuery or a CommandPreparedStatementQuery. @throws ServiceError BAD_REQUEST */
@@ -181,30 +164,12 @@ export function decodeHandshakeRequest(message: Uint8Array): Uint8Array {
 
 /** BasicAuth, which some clients put into the payload of a handshake. @throws ServiceError BAD_REQUEST */
 export function decodeBasicAuth(message: Uint8Array): { username: string; password: string } {
-  let username = "";
-  let password = "";
-  eachField(message, (field, bytes) => {
-    if (field === 2) {
-      username = decodeText(bytes);
-    } else if (field === 3) {
-      password = decodeText(bytes);
-    }
-  });
-  return { username, password };
+  return { username: decodeText(onlyBytes(message, 2)), password: decodeText(onlyBytes(message, 3)) };
 }
 
 /** Type and body of an Action. @throws ServiceError BAD_REQUEST */
 export function decodeAction(message: Uint8Array): { type: string; body: Uint8Array } {
-  let type = "";
-  let body = none;
-  eachField(message, (field, bytes) => {
-    if (field === 1) {
-      type = decodeText(bytes);
-    } else if (field === 2) {
-      body = bytes;
-    }
-  });
-  return { type, body };
+  return { type: decodeText(onlyBytes(message, 1)), body: onlyBytes(message, 2) };
 }
 
 /** The Result of an action that creates a prepared statement: its handle and (encapsulated) schemas. */

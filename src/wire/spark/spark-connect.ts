@@ -2,7 +2,7 @@
  * The few messages of Spark Connect that run a query (spark/connect/base.proto, relations.proto, commands.proto):
  * requests as bytes, and what matters of the responses.
  */
-import { bytesField, eachField, none, onlyBytes, varintField } from "../protobuf-fields.js";
+import { bytesField, eachField, onlyBytes, varintField } from "../protobuf-fields.js";
 
 /** Whose session it is. */
 export interface SparkSession {
@@ -77,15 +77,8 @@ export interface SparkResponse {
 
 /** @throws ServiceError BAD_REQUEST for what is no protobuf */
 export function decodeExecutePlanResponse(message: Uint8Array): SparkResponse {
-  let serverSession = "";
-  let batch = none;
-  eachField(message, (field, bytes) => {
-    if (field === 15) {
-      serverSession = Buffer.from(bytes).toString("utf8");
-    } else if (field === 2) {
-      batch = bytes;
-    }
-  });
+  const serverSession = Buffer.from(onlyBytes(message, 15)).toString("utf8");
+  const batch = onlyBytes(message, 2);
   let rows = 0;
   let parts = 0;
   eachField(
