@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 import { DeadlineSql } from "../../src/db/deadline-sql.js";
 import { HourlyUsage } from "../../src/auth/keys/hourly-usage.js";
@@ -12,13 +12,6 @@ import { startTestIngestion, type TestIngestion } from "../helpers/servers/inges
 import { until } from "../helpers/until.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
-
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) {
-    await stop();
-  }
-});
 
 interface Fixture {
   readonly db: TestDatabase;
@@ -37,11 +30,11 @@ function open(connectionString: string): Sql {
 
 async function start(o: { readonly maxPending?: number; readonly timeoutMs?: number } = {}): Promise<Fixture> {
   const db = await createTestDatabase();
-  stops.push(() => db.drop());
+  onTestFinished(() => db.drop());
   const proxy = await startTcpProxy(db.connectionString);
-  stops.push(() => proxy.stop());
+  onTestFinished(() => proxy.stop());
   const sql = open(proxy.connectionString);
-  stops.push(() => sql.end({ timeout: 1 }));
+  onTestFinished(() => sql.end({ timeout: 1 }));
   const { logger, lines } = createRecordingLogger();
   const metrics = createMetrics();
   const usage = new HourlyUsage({
@@ -51,7 +44,7 @@ async function start(o: { readonly maxPending?: number; readonly timeoutMs?: num
     flushIntervalMs: 3_600_000,
     ...(o.maxPending === undefined ? {} : { maxPending: o.maxPending }),
   });
-  stops.push(() => usage.stop());
+  onTestFinished(() => usage.stop());
   return { db, proxy, usage, sql, metrics, lines };
 }
 
@@ -99,7 +92,7 @@ describe("usage", () => {
       logger,
       metrics,
     });
-    stops.push(() => sql.end({ timeout: 1 }));
+    onTestFinished(() => sql.end({ timeout: 1 }));
     usage.add(keys.map((key) => one(key)));
     usage.add([one(keys[0] ?? "", { hourSeconds: hour - 3600 })]);
     other.add(keys.toReversed().map((key) => one(key, { requests: 4 })));
@@ -245,7 +238,7 @@ const waiting = (db: TestDatabase, condition: "PgSleep" | "Lock"): Promise<void>
 describe("an ingestion server", () => {
   async function ingestion(environment: Record<string, string>): Promise<TestIngestion> {
     const t = await startTestIngestion({ environment });
-    stops.push(() => t.stop());
+    onTestFinished(() => t.stop());
     return t;
   }
 

@@ -1,30 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 import { connect, isConnectionError, type Sql, type TransactionSql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) {
-    await stop();
-  }
-});
-
 async function start(): Promise<{ sql: Sql; breakAll: () => Promise<void> }> {
   const db = await createTestDatabase({ migrate: false });
-  stops.push(() => db.drop());
+  onTestFinished(() => db.drop());
   const proxy = await startTcpProxy(db.connectionString);
-  stops.push(() => proxy.stop());
+  onTestFinished(() => proxy.stop());
   const sql = connect({
     connectionString: proxy.connectionString,
     maxConnections: 1,
     applicationName: "broken",
     logger: createSilentLogger(),
   });
-  stops.push(() => sql.end({ timeout: 1 }));
+  onTestFinished(() => sql.end({ timeout: 1 }));
   return {
     sql,
     breakAll: async () => {

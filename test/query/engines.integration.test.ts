@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 import { tableFromIPC } from "apache-arrow";
 import { pino } from "pino";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
@@ -29,16 +29,9 @@ const texts =
 /** Engines start, compute and die; on a busy machine each of that takes its time. */
 vi.setConfig({ testTimeout: 120_000 });
 
-const started: TestBackend[] = [];
-afterEach(async () => {
-  for (const t of started.splice(0)) {
-    await t.stop();
-  }
-});
-
 async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBackend> {
   const t = await startTestBackend(o);
-  started.push(t);
+  onTestFinished(() => t.stop());
   return t;
 }
 

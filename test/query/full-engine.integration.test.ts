@@ -1,5 +1,5 @@
 /** An engine that others have left without memory: whoever comes next does not notice. */
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 import type { EngineInstance } from "../../src/engine/supervisor.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
@@ -18,13 +18,6 @@ const immodest = "SELECT count(DISTINCT i) AS n FROM range(20000000) t(i)";
 /** Takes a while, and ends. */
 const long = "SELECT count(*) AS n FROM range(100000000) t(i) WHERE hash(i) % 7 = 1";
 
-const started: TestBackend[] = [];
-afterEach(async () => {
-  for (const t of started.splice(0)) {
-    await t.stop();
-  }
-});
-
 async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBackend> {
   const t = await startTestBackend({
     engines: 1,
@@ -34,7 +27,7 @@ async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBa
     systemLimits: false,
     ...o,
   });
-  started.push(t);
+  onTestFinished(() => t.stop());
   return t;
 }
 

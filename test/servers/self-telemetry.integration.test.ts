@@ -1,6 +1,6 @@
 import { type IncomingMessage, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 import { otlpExporterConfig } from "telemetry-service-client/otlp";
 import { createLogger } from "../../src/runtime/log/log.js";
@@ -8,13 +8,6 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { createLogTap, type LogTap } from "../../src/servers/telemetry/log-tap.js";
 import { type SelfTelemetry, startSelfTelemetry } from "../../src/servers/telemetry/self-telemetry.js";
 import { until } from "../helpers/until.js";
-
-const cleanups: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) {
-    await cleanup();
-  }
-});
 
 interface Received {
   readonly path: string;
@@ -42,7 +35,7 @@ async function receiver(respond = true): Promise<{ url: string; received: Receiv
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
   });
-  cleanups.push(() => {
+  onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -76,7 +69,7 @@ function start(
     exportTimeoutMs,
     processStartMs: Date.now(),
   });
-  cleanups.push(() => telemetry.stop());
+  onTestFinished(() => telemetry.stop());
   return { telemetry, tap, lines, logger, metrics };
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials, type ClientReadableStream, Metadata, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
 import { connect as connectClient, staticKey } from "telemetry-service-client";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 
 import { ticketOf } from "../../../bench/load/flight-reader.js";
 import { mintAnalyticsKey } from "../../../src/auth/keys/keys.js";
@@ -23,7 +23,6 @@ const processA = "01234567-89ab-cdef-0123-456789abcdef";
 
 let t: TestAnalytics;
 const spans: FinishedSpan[] = [];
-const clients: Client[] = [];
 
 beforeAll(async () => {
   t = await startTestAnalytics(
@@ -69,15 +68,9 @@ afterAll(async () => {
   await t.stop();
 });
 
-afterEach(() => {
-  for (const client of clients.splice(0)) {
-    client.close();
-  }
-});
-
 function connect(): Client {
   const client = new Client(`127.0.0.1:${t.port}`, credentials.createInsecure());
-  clients.push(client);
+  onTestFinished(() => client.close());
   return client;
 }
 

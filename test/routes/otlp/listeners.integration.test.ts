@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 import { drivers } from "../../helpers/http/http-listener.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
@@ -174,16 +174,9 @@ describe.each([...drivers.map((driver) => [driver, 1] as const), ["uws", 2] as c
 );
 
 describe("one that is off or taken", () => {
-  const running: TestIngestion[] = [];
-  afterEach(async () => {
-    for (const t of running.splice(0)) {
-      await t.stop();
-    }
-  });
-
   test("no address, no origins: one listener, and no answer names an origin", async () => {
     const t = await startTestIngestion({ environment: { SVC_OTLP_HTTP_LISTEN: "" } });
-    running.push(t);
+    onTestFinished(() => t.stop());
     expect(t.server.otlpHttpAddress).toBeNull();
     const sent = await t.post("logs", protobufLogs(freshMark()), { origin: page });
     expect(sent.status).toBe(200);
@@ -206,7 +199,7 @@ describe("one that is off or taken", () => {
         SVC_OTLP_HTTP_LISTEN: `127.0.0.1:${(other.address() as AddressInfo).port}`,
       };
       const t = await startTestIngestion({ environment, toleratesTaken: true });
-      running.push(t);
+      onTestFinished(() => t.stop());
       expect(t.server.otlpHttpAddress).toBeNull();
       expect((await t.post("logs", protobufLogs(freshMark()))).status).toBe(200);
       await expect(startTestIngestion({ beside: t, environment })).rejects.toThrow(

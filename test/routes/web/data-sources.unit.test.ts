@@ -3,7 +3,7 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "n
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 
-import { afterEach, expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 
 import { DataSources, type OpenSource } from "../../../src/routes/web/query/data-sources.js";
 
@@ -15,13 +15,6 @@ interface Source {
   readonly calls: ServerHttp2Stream[];
   stop(): Promise<void>;
 }
-
-const stops: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) {
-    await stop();
-  }
-});
 
 /** A server that takes calls and leaves it to the test to answer them. */
 async function startSource(): Promise<Source> {
@@ -42,7 +35,7 @@ async function startSource(): Promise<Source> {
     server.close();
     await once(server, "close");
   };
-  stops.push(stop);
+  onTestFinished(stop);
   return { uri: `grpc://127.0.0.1:${(server.address() as AddressInfo).port}`, sessions, calls, stop };
 }
 
@@ -63,7 +56,7 @@ function sourcesOver(builtIn: Source, first: Source) {
     admin: { sources: () => Promise.resolve([{ name: "other", uri: list.uri, is_default: false }]) },
     monotonicMs: () => 0,
   });
-  stops.push(() => {
+  onTestFinished(() => {
     sources.stop();
   });
   const moveTo = ({ uri }: Source): void => {
