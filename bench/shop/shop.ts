@@ -18,9 +18,9 @@ export interface Shop {
 }
 
 /** The shop of a scale: at 1, 10 million spans and log records and 5 million points. */
-export function shopOfScale(scale: number, endMs: number, seed = 1): Shop {
+export function shopOfScale(scale: number, endMs: number): Shop {
   return {
-    seed,
+    seed: 1,
     spans: Math.round(1e7 * scale),
     logs: Math.round(1e7 * scale),
     points: Math.round(5e6 * scale),

@@ -39,7 +39,7 @@ const scrollEachFrame = `(list, forMs) => new Promise((resolve) => {
 })`;
 
 /**
- * Scrolls a list in every frame for three times some seconds.
+ * Scrolls a list in every frame for three times three seconds.
  * @returns frames a second, the median, their times, and milliseconds of the processor on the page's thread for each frame
  */
 export async function scrollFigures(
@@ -47,7 +47,6 @@ export async function scrollFigures(
   page: Page,
   selector: string,
   name: string,
-  seconds = 3,
 ): Promise<readonly FigureRow[]> {
   // Frames wait for a core where what was sent is merged meanwhile.
   if (!(await idleMachine(90_000))) {
@@ -61,7 +60,7 @@ export async function scrollFigures(
   await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline", "__metadata"] });
   const rounds: (readonly number[])[] = [];
   for (let i = 0; i < 3; i++) {
-    rounds.push(await scroll(seconds));
+    rounds.push(await scroll(3));
   }
   const frames = rounds.flat();
   const trace = await browser.stopTracing();

@@ -33,8 +33,8 @@ const telemetry = (args: readonly string[], who = "admin"): Promise<CliFinished>
   });
 
 /** The state of each screen by its path. */
-async function screens(action: string, more: readonly string[] = [], who = "admin"): Promise<Record<string, string>> {
-  const { stdout, stderr } = await telemetry(["screens", action, ...more, "--json"], who);
+async function screens(action: string, more: readonly string[] = []): Promise<Record<string, string>> {
+  const { stdout, stderr } = await telemetry(["screens", action, ...more, "--json"], "admin");
   expect(stderr).toBe("");
   const rows = JSON.parse(stdout) as { path: string; state: string }[];
   return Object.fromEntries(rows.map((row) => [row.path, row.state]));

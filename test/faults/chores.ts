@@ -18,8 +18,8 @@ export interface Erasures {
 }
 
 /** Repeats a statement while Postgres is down. */
-export async function persist<T>(work: () => PromiseLike<T>, withinMs = 60_000): Promise<T> {
-  const giveUpMs = performance.now() + withinMs;
+export async function persist<T>(work: () => PromiseLike<T>): Promise<T> {
+  const giveUpMs = performance.now() + 60_000;
   for (;;) {
     try {
       return await work();

@@ -18,8 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => db.drop());
 
-const look = (offMs = 0, limits = clockLimits): Promise<string | null> =>
-  clockObstacle(db.sql, () => Date.now() + offMs, limits);
+const look = (offMs = 0): Promise<string | null> => clockObstacle(db.sql, () => Date.now() + offMs, clockLimits);
 /** As if the clock had been set on by so many seconds since somebody looked. */
 const seenAgo = (seconds: number) =>
   db.sql`update lake_state set seen_at = now() - ${seconds}::float8 * interval '1 second', hold_until = null`;

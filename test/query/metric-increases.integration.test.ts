@@ -100,9 +100,9 @@ afterAll(async () => {
 });
 
 /** Minutes after noon, increase and seconds of a counter. */
-async function rises(name: string, where = ""): Promise<unknown[]> {
+async function rises(name: string): Promise<unknown[]> {
   const rows = await t.plainRows(
-    `SELECT (epoch_ns(time) - ${noon}000000000) / 60e9 AS minute, increase, seconds FROM counter_increases WHERE name = '${name}' ${where} ORDER BY time`,
+    `SELECT (epoch_ns(time) - ${noon}000000000) / 60e9 AS minute, increase, seconds FROM counter_increases WHERE name = '${name}' ORDER BY time`,
   );
   return rows.map((row) => [row["minute"], row["increase"], row["seconds"]]);
 }

@@ -48,8 +48,8 @@ export interface TestProvider {
   readonly keySetRequests: () => number;
   /** A token from the token endpoint, by the client-credentials grant. */
   issueToken(): Promise<string>;
-  /** The provider signs with `key` from now on, and publishes `published` (default: `key` alone). */
-  rotate(key: SigningKey, published?: readonly SigningKey[]): void;
+  /** The provider signs with `key` from now on, and publishes no other. */
+  rotate(key: SigningKey): void;
   /** Adds an address that logins may come back to. */
   allowRedirect(uri: string): void;
   /** Something else answers instead of the provider, or, with null, the provider again. */
@@ -72,7 +72,6 @@ export async function startOidcProvider(o: {
   readonly key: SigningKey;
   /** Claims beside the standard ones. */
   readonly claims?: Record<string, unknown>;
-  readonly tokenSeconds?: number;
   readonly login?: ProviderLogin;
   /** PEM; the provider speaks https then. */
   readonly tls?: { readonly key: string; readonly cert: string };
@@ -113,22 +112,16 @@ export async function startOidcProvider(o: {
   await comeUp();
   const issuer = `${o.tls === undefined ? "http" : "https"}://${host}:${port}`;
 
-  let current: readonly SigningKey[] = [];
+  let signing = o.key;
   let redirectUris: readonly string[] = [];
-  const rotate = (key: SigningKey, published: readonly SigningKey[] = [key]): void => {
-    const wanted = [key, ...published.filter((p) => p !== key)];
-    if (wanted.length === current.length && wanted.every((k, i) => k === current[i])) {
-      return;
+  const rotate = (key: SigningKey): void => {
+    if (key !== signing) {
+      signing = key;
+      rebuild();
     }
-    current = wanted;
-    rebuild();
   };
   const rebuild = (): void => {
-    const [key, ...others] = current;
-    if (key === undefined) {
-      return;
-    }
-    const wanted = [key, ...others];
+    const { alg, jwk } = signing;
     const { login } = o;
     const provider = new Provider(issuer, {
       clients: [
@@ -143,13 +136,13 @@ export async function startOidcProvider(o: {
           ],
           redirect_uris: login === undefined ? [] : redirectUris,
           response_types: login === undefined ? [] : ["code"],
-          id_token_signed_response_alg: key.alg,
+          id_token_signed_response_alg: alg,
         },
       ],
       ...(login === undefined ? {} : loginConfiguration(login)),
-      jwks: { keys: wanted.map((k) => k.jwk) },
+      jwks: { keys: [jwk] },
       ttl: {
-        ClientCredentials: o.tokenSeconds ?? 3600,
+        ClientCredentials: 3600,
         IdToken: login?.idTokenSeconds ?? 3600,
       },
       extraTokenClaims: () => o.claims ?? {},
@@ -167,8 +160,8 @@ export async function startOidcProvider(o: {
             audience: clientId,
             scope: "read",
             accessTokenFormat: "jwt",
-            accessTokenTTL: o.tokenSeconds ?? 3600,
-            jwt: { sign: { alg: key.alg, kid: key.jwk.kid } },
+            accessTokenTTL: 3600,
+            jwt: { sign: { alg, kid: jwk.kid } },
           }),
         },
       },
@@ -178,7 +171,7 @@ export async function startOidcProvider(o: {
       void answer(request, response);
     };
   };
-  rotate(o.key);
+  rebuild();
 
   return {
     issuer,

@@ -44,8 +44,8 @@ export class GrpcConnection {
   readonly session: ClientHttp2Session;
   readonly #authorization: string;
 
-  constructor(url: string, key: string, ca?: Buffer) {
-    this.session = connect(url, ca === undefined ? {} : { ca });
+  constructor(url: string, key: string) {
+    this.session = connect(url);
     this.session.on("error", () => undefined);
     this.#authorization = `Bearer ${key}`;
   }

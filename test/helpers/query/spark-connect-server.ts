@@ -1,7 +1,6 @@
 /** What speaks Spark Connect, as a process: a cluster for tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
 
 import { ClusterClient } from "../../../src/query/cluster/cluster-client.js";
 import { parseClusterUri } from "../../../src/query/cluster/cluster-uri.js";
@@ -22,22 +21,15 @@ export interface SparkConnectCommand {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
-  /** Where it writes; absent: nowhere. */
-  readonly log?: string;
 }
 
 /** Starts a cluster and waits until it answers. */
 export async function startSparkConnect(command: SparkConnectCommand): Promise<SparkConnectServer> {
-  const { program, args, env, port, log } = command;
+  const { program, args, env, port } = command;
   const child = spawn(program, [...args], {
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env },
-    stdio: ["ignore", log === undefined ? "ignore" : "pipe", log === undefined ? "ignore" : "pipe"],
+    stdio: "ignore",
   });
-  if (log !== undefined) {
-    const file = createWriteStream(log);
-    child.stdout?.pipe(file);
-    child.stderr?.pipe(file);
-  }
   const uri = `sc://127.0.0.1:${port}`;
   try {
     await until(() => answers(uri, child), 120_000);

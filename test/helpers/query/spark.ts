@@ -38,13 +38,8 @@ export async function findSpark(): Promise<string | null> {
 /**
  * @param master as `--master`: `local[2]` runs on threads of one process, `local-cluster[2,1,1024]` on executors that
  *   are processes of their own, children of the server's
- * @param conf more of its configuration
  */
-export async function startSpark(
-  home: string,
-  master: string,
-  conf: Readonly<Record<string, string>> = {},
-): Promise<SparkConnectServer> {
+export async function startSpark(home: string, master: string): Promise<SparkConnectServer> {
   const port = await freePort();
   const configuration = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -54,7 +49,6 @@ export async function startSpark(
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.warehouse.dir": path.join(tmpdir(), "spark-warehouse"),
-    ...conf,
   };
   return await startSparkConnect({
     program: path.join(home, "bin", "spark-submit"),

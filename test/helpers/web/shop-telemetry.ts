@@ -71,13 +71,8 @@ const outside: Readonly<Partial<Record<Service, readonly [name: string, attribut
 const severities = { fatal: 21, error: 17, warn: 13, info: 9, debug: 5 } as const;
 
 /** @param o.traces how many; a trace has 1 to 11 spans and nearly as many log records. */
-export function shopTelemetry(o: {
-  readonly endMs: number;
-  readonly spanMs: number;
-  readonly traces: number;
-  readonly seed?: number;
-}): Shop {
-  const random = seededRandom(o.seed ?? 1);
+export function shopTelemetry(o: { readonly endMs: number; readonly spanMs: number; readonly traces: number }): Shop {
+  const random = seededRandom(1);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const hex = (digits: number): string =>
     Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join("");

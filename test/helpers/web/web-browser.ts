@@ -63,12 +63,12 @@ export class TestBrowser {
   }
 
   /** Plants a cookie, or replaces one. */
-  plant(name: string, value: string, url: string, path = "/"): void {
+  plant(name: string, value: string, url: string): void {
     this.#put({
       name,
       value,
       host: new URL(url).hostname,
-      path,
+      path: "/",
       secure: false,
       expiresAtMs: Number.POSITIVE_INFINITY,
     });

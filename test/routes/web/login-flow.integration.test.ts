@@ -18,10 +18,7 @@ beforeAll(async () => {
   foreignKey = await makeSigningKey("first");
 });
 
-const post = (headers: Record<string, string> = { "content-type": "application/json" }) => ({
-  method: "POST",
-  headers,
-});
+const post = { method: "POST", headers: { "content-type": "application/json" } };
 
 /** Answers the token endpoint in the provider's place. */
 const answerTokens = (body: (claims: JWTPayload) => Promise<Record<string, unknown>>): void => {
@@ -152,7 +149,7 @@ describe("a login", () => {
     const url = await t.callbackUrl(server, browser);
     await browser.request(url);
     await browser.request(url);
-    await browser.request(`${server.base}/auth/refresh`, post());
+    await browser.request(`${server.base}/auth/refresh`, post);
     const log = JSON.stringify(server.lines);
     const secrets = [
       ...["id_token", "refresh_token"].map((name) => browser.cookie(name)),
