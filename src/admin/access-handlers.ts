@@ -1,4 +1,4 @@
-/** The operations over keys, grants, groups and the record of their changes. */
+/** The operations over keys, their use, grants, groups and the audit. */
 import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import type { Caller } from "../auth/caller.js";
 import { ServiceError } from "../runtime/errors.js";

@@ -1,4 +1,4 @@
-/** The append-only record of who changed what about keys, grants and groups. */
+/** The append-only record of who changed what: {@link AuditedChange} lists it. */
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import type { Caller } from "../auth/caller.js";
 
