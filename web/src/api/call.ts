@@ -3,10 +3,10 @@ import { type CallOptions, errorOf, send } from "./http.js";
 import { checkRights, renewSession } from "./session.js";
 
 /**
- * The JSON of the answer; undefined where it has no body.
+ * The answer to a request that succeeded.
  * @throws ApiError for anything but success; DOMException AbortError when the signal fires.
  */
-export async function call<T>(path: string, o: CallOptions = {}): Promise<T> {
+export async function answer(path: string, o: CallOptions = {}): Promise<Response> {
   let response = await send(path, o);
   if (response.status === 401) {
     await renewSession(o.signal);
@@ -18,6 +18,11 @@ export async function call<T>(path: string, o: CallOptions = {}): Promise<T> {
   if (!response.ok) {
     throw await errorOf(response);
   }
-  const body = await response.text();
+  return response;
+}
+
+/** The JSON of the answer; undefined where it has no body. @throws as {@link answer} */
+export async function call<T>(path: string, o: CallOptions = {}): Promise<T> {
+  const body = await (await answer(path, o)).text();
   return (body === "" ? undefined : JSON.parse(body)) as T;
 }

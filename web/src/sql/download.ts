@@ -1,7 +1,6 @@
 /** A result as a file. */
+import { answer } from "../api/call.js";
 import { bodyOf, type QueryRequest, type QueryResult } from "../api/query.js";
-import { errorOf, send } from "../api/http.js";
-import { renewSession } from "../api/session.js";
 import type { Column, Value } from "../arrow/column.js";
 import type { FromParquetWorker, ToParquetWorker } from "../arrow/messages.js";
 import { formatDate, formatTimeExact } from "../ui/format.js";
@@ -25,30 +24,28 @@ const rowsAtOnce = 20_000;
  * quote in front: whoever opens the file must not run what somebody logged.
  */
 export async function toCsv({ columns, rows }: QueryResult): Promise<Blob> {
-  const parts: string[] = [`${columns.map(({ name }) => csvCell(name)).join(",")}\r\n`];
-  for (let begin = 0; begin < rows; begin += rowsAtOnce) {
-    let text = "";
-    for (let row = begin; row < Math.min(rows, begin + rowsAtOnce); row++) {
-      text += `${columns.map((column) => csvCell(cellOf(column, row))).join(",")}\r\n`;
-    }
-    parts.push(text);
-    await pause();
-  }
-  return new Blob(parts, { type: "text/csv" });
+  const lineOf = (cells: readonly string[]): string => `${cells.map(csvCell).join(",")}\r\n`;
+  const lines = await textOf(rows, (row) => lineOf(columns.map((column) => cellOf(column, row))));
+  return new Blob([lineOf(columns.map(({ name }) => name)), ...lines], { type: "text/csv" });
 }
 
 /** One object a line. */
 export async function toJsonLines({ columns, rows }: QueryResult): Promise<Blob> {
+  return new Blob(await textOf(rows, (row) => `${jsonLine(columns, row)}\n`), { type: "application/x-ndjson" });
+}
+
+/** The text of all rows, in pieces. */
+async function textOf(rows: number, lineOf: (row: number) => string): Promise<string[]> {
   const parts: string[] = [];
   for (let begin = 0; begin < rows; begin += rowsAtOnce) {
     let text = "";
     for (let row = begin; row < Math.min(rows, begin + rowsAtOnce); row++) {
-      text += `${jsonLine(columns, row)}\n`;
+      text += lineOf(row);
     }
     parts.push(text);
     await pause();
   }
-  return new Blob(parts, { type: "application/x-ndjson" });
+  return parts;
 }
 
 export function jsonLine(columns: readonly Column[], row: number): string {
@@ -92,20 +89,11 @@ export async function toParquet({ columns }: QueryResult): Promise<Blob> {
 
 /** Runs the query again and gives the server's own Arrow stream. @throws ApiError. */
 export async function fetchArrow(request: QueryRequest): Promise<Blob> {
-  const ask = (): Promise<Response> =>
-    send("api/query", {
-      method: "POST",
-      body: JSON.parse(bodyOf(request)) as unknown,
-      accept: "application/vnd.apache.arrow.stream",
-    });
-  let response = await ask();
-  if (response.status === 401) {
-    await renewSession();
-    response = await ask();
-  }
-  if (!response.ok) {
-    throw await errorOf(response);
-  }
+  const response = await answer("api/query", {
+    method: "POST",
+    body: JSON.parse(bodyOf(request)) as unknown,
+    accept: "application/vnd.apache.arrow.stream",
+  });
   return response.blob();
 }
 

@@ -1,4 +1,5 @@
 /** One formatter for each kind of value. All take what the server says, and show nothing that is not there. */
+
 /** The zone that times are shown in unless a caller names one; null: that of the browser. */
 let shownZone: string | null = null;
 

@@ -2,9 +2,7 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
 import type { Map as MapRow } from "../../api/wire.js";
-import { call } from "../../api/call.js";
-import { errorOf, send } from "../../api/http.js";
-import { renewSession } from "../../api/session.js";
+import { answer, call } from "../../api/call.js";
 
 export function useMaps(): UseQueryResult<readonly MapRow[]> {
   return useQuery({
@@ -25,15 +23,6 @@ export function useMapFile(file: string): UseQueryResult<ArrayBuffer> {
 }
 
 async function getMap(file: string, signal: AbortSignal): Promise<ArrayBuffer> {
-  const get = (): Promise<Response> =>
-    send(`api/maps/${encodeURIComponent(file)}`, { signal, accept: "model/gltf-binary, application/json" });
-  let response = await get();
-  if (response.status === 401) {
-    await renewSession(signal);
-    response = await get();
-  }
-  if (!response.ok) {
-    throw await errorOf(response);
-  }
-  return await response.arrayBuffer();
+  const path = `api/maps/${encodeURIComponent(file)}`;
+  return await (await answer(path, { signal, accept: "model/gltf-binary, application/json" })).arrayBuffer();
 }
