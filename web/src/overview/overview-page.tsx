@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Rocket } from "lucide-react";
 import { type ReactElement, type ReactNode, useMemo } from "react";
 
+import { cellsOf } from "../api/cells.js";
 import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
 import { hasPage } from "../app/links.js";
 import { useScope } from "../app/scope.js";
@@ -227,13 +228,11 @@ function ServiceTable({ query }: { readonly query: SqlState }): ReactElement | n
 }
 
 function serviceColumns(result: NonNullable<SqlState["result"]>): readonly TableColumn[] {
-  const of = (name: string) => result.columns.find((column) => column.name === name);
-  const service = of("service");
+  const cells = cellsOf(result);
   const number = (id: string, title: string, format: (value: number) => string, width: number): TableColumn => {
-    const column = of(id);
     const value = (row: number): number | null => {
-      const found = column?.number(row);
-      return found === undefined || Number.isNaN(found) ? null : found;
+      const found = cells.number(id, row);
+      return Number.isNaN(found) ? null : found;
     };
     const text = (row: number): string | null => {
       const found = value(row);
@@ -241,7 +240,7 @@ function serviceColumns(result: NonNullable<SqlState["result"]>): readonly Table
     };
     return { id, title, width, align: "right", mono: true, text, sortBy: value };
   };
-  const nameOf = (row: number): string => service?.text(row) ?? "";
+  const nameOf = (row: number): string => cells.text("service", row);
   return [
     {
       id: "service",
@@ -286,11 +285,10 @@ function FailureTable({ query }: { readonly query: SqlState }): ReactElement | n
     if (result === null) {
       return [];
     }
-    const level = result.columns.find((column) => column.name === "level_name");
-    const time = result.columns.find((column) => column.name === "time");
+    const { text, value } = cellsOf(result);
     return resultColumns(result, {
-      time: { title: "Time", ...(withDate ? {} : { width: 118, text: (row) => clockOf(time?.value(row)) }) },
-      level_name: { title: "Level", width: 76, cell: (row) => <LevelBadge level={level?.text(row) ?? null} /> },
+      time: { title: "Time", ...(withDate ? {} : { width: 118, text: (row) => clockOf(value("time", row)) }) },
+      level_name: { title: "Level", width: 76, cell: (row) => <LevelBadge level={text("level_name", row)} /> },
       service_name: { title: "Service", width: 120 },
       msg: { title: "Message", keep: true },
     });

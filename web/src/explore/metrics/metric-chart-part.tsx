@@ -3,6 +3,8 @@ import { Link } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
+import type { Condition } from "../../ui/filters.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
@@ -12,7 +14,6 @@ import { formatUnit, type Unit } from "../../ui/chart/units.js";
 import { IconButton, Select } from "../../ui/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
-import { cellsOf, type Condition } from "../services/service-data.js";
 import { HeatmapPart } from "./heatmap/heatmap-part.js";
 import { aggregations, chartSql, chartUnit, type MetricChart } from "./metric-chart.js";
 import css from "./metrics-page.module.css";
@@ -117,10 +118,7 @@ function Lines({
   );
 }
 
-const asked = ({ sql, parameters }: Condition): [string, { readonly parameters: readonly string[] }] => [
-  sql,
-  { parameters },
-];
+const asked = ({ sql, parameters }: Condition): [string, Pick<Condition, "parameters">] => [sql, { parameters }];
 
 /** All together, by service, or by one of the attributes that its series have. */
 function BySelect({

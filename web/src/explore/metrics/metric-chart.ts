@@ -1,7 +1,7 @@
 /** A chart of a metric: what can be asked of each kind, the SQL that asks it, and its text in the address. */
+import type { Condition } from "../../ui/filters.js";
 import type { Unit } from "../../ui/chart/units.js";
 import { type Scale, scales } from "./heatmap/scale.js";
-import type { Condition } from "../services/service-data.js";
 
 /** What the points of a metric are, as far as charts differ. */
 export type MetricKind = "counter" | "gauge" | "histogram" | "exponential_histogram";

@@ -2,6 +2,7 @@
 import { ChartLine } from "lucide-react";
 import { type ReactElement, useMemo, useRef } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
@@ -12,7 +13,7 @@ import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/st
 import { DataTable } from "../../ui/table/data-table.js";
 import { resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
-import { audienceCondition, cellsOf } from "../services/service-data.js";
+import { audienceCondition } from "../services/service-data.js";
 import { aggregations, chartText, kindOf, type MetricChart, parseChart } from "./metric-chart.js";
 import { MetricChartPart } from "./metric-chart-part.js";
 import css from "./metrics-page.module.css";

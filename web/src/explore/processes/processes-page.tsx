@@ -2,6 +2,7 @@
 import { Cpu, ListTree, ScrollText } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
@@ -14,7 +15,7 @@ import { DataTable } from "../../ui/table/data-table.js";
 import { figures, resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { logsAddress, serviceAddress, tracesAddress } from "../addresses.js";
-import { audienceCondition, cellsOf, unnamed } from "../services/service-data.js";
+import { audienceCondition, unnamed } from "../services/service-data.js";
 import css from "./processes-page.module.css";
 
 /** Columns that only the panel shows. */

@@ -2,12 +2,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import type { SqlState } from "../../api/use-query-sql.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import { resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { traceAddress } from "../trace-address.js";
-import { cellsOf } from "./service-data.js";
 
 export function exceptionsSql(condition: string): string {
   return `SELECT type, count(*) AS times, max(time) AS latest, arg_max(message, time) AS message,

@@ -1,13 +1,14 @@
 /** What a service does, by name and kind of its spans. */
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import type { SqlState } from "../../api/use-query-sql.js";
 import { formatMilliseconds, formatPercent, formatRate } from "../../ui/format.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import { figures, resultColumns, type TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { ErrorShare } from "./error-share.js";
-import { cellsOf, isRequest } from "./service-data.js";
+import { isRequest } from "./service-data.js";
 
 /** Requests first. */
 export function operationsSql(condition: string): string {

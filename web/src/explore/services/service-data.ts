@@ -1,20 +1,14 @@
 /** What the pages of services ask, and what they make of the answers. */
+import { cellsOf } from "../../api/cells.js";
 import type { QueryResult } from "../../api/query.js";
-import type { Column } from "../../arrow/column.js";
-import { keyText } from "../../arrow/column.js";
 import type { Buckets } from "../../ui/chart/buckets.js";
+import type { Condition } from "../../ui/filters.js";
 
 /** Where a service has no name; so do the views of calls. */
 export const unnamed = "unknown_service";
 
 /** What others ask of a service, and what begins in it. */
 export const isRequest = "(kind_name IN ('server', 'consumer') OR is_root)";
-
-/** A condition with a value for each of its `?`. */
-export interface Condition {
-  readonly sql: string;
-  readonly parameters: readonly string[];
-}
 
 export function audienceCondition(audience: string | null): Condition {
   return audience === null ? { sql: "true", parameters: [] } : { sql: "audience = ?", parameters: [audience] };
@@ -75,21 +69,6 @@ export interface Call {
   /** Milliseconds. */
   readonly p50: number;
   readonly p95: number;
-}
-
-/** Reads cells of a result by the names of its columns. */
-export function cellsOf(result: QueryResult): {
-  readonly text: (name: string, row: number) => string;
-  readonly number: (name: string, row: number) => number;
-} {
-  const columns = new Map<string, Column>(result.columns.map((column) => [column.name, column]));
-  return {
-    text: (name, row) => {
-      const value = columns.get(name)?.value(row) ?? null;
-      return value === null ? "" : keyText(value);
-    },
-    number: (name, row) => columns.get(name)?.number(row) ?? Number.NaN,
-  };
 }
 
 interface Growing extends Omit<ServiceRow, "requests" | "errors" | "p50" | "p95" | "rows"> {

@@ -3,6 +3,7 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { ArrowLeft, Cpu, Logs, Network, Waypoints, X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { logsAddress, tracesAddress } from "../addresses.js";
 import { useScope } from "../../app/scope.js";
@@ -17,15 +18,7 @@ import { CallsTable } from "./calls-table.js";
 import { ExceptionsTable, exceptionsSql } from "./exceptions-table.js";
 import { OperationsTable, operationsSql } from "./operations-table.js";
 import { overTimeSql, RedCharts } from "./red-charts.js";
-import {
-  audienceCondition,
-  callsSql,
-  cellsOf,
-  isRequest,
-  readCalls,
-  serviceCondition,
-  unnamed,
-} from "./service-data.js";
+import { audienceCondition, callsSql, isRequest, readCalls, serviceCondition, unnamed } from "./service-data.js";
 import css from "./service-page.module.css";
 import { severityOf } from "./error-share.js";
 

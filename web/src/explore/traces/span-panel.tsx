@@ -2,6 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
+import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import type { Value } from "../../arrow/column.js";
 import { formatFilter } from "../../ui/filters.js";
@@ -124,7 +125,7 @@ function Details({
   readonly span: Span;
   readonly beginMs: number;
 }): ReactElement {
-  const value = (name: string): Value => state.result?.columns.find((column) => column.name === name)?.value(0) ?? null;
+  const value = (name: string): Value => (state.result === null ? null : cellsOf(state.result).value(name, 0));
   const fields = ["service_version", "host_name", "target", "process_id", "trace_state"]
     .map((name): Property => ({ name, value: textValue(value(name)) }))
     .filter((field) => field.value !== null && field.value !== "");

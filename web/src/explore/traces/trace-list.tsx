@@ -1,4 +1,5 @@
 /** Traces, one a row; a row opens its trace. */
+import { cellsOf } from "../../api/cells.js";
 import { type ReactElement, useMemo } from "react";
 
 import type { QueryResult } from "../../api/query.js";
@@ -43,22 +44,18 @@ export function TraceList(o: {
 }
 
 function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): readonly TableColumn[] {
-  const column = (name: string) => result.columns.find((each) => each.name === name);
-  const time = column("time");
-  const service = column("root_service");
-  const duration = column("duration_ms");
-  const services = column("services");
+  const { number, value } = cellsOf(result);
   let longest = 0;
   for (let row = 0; row < result.rows; row++) {
-    longest = Math.max(longest, duration?.number(row) ?? 0);
+    longest = Math.max(longest, number("duration_ms", row));
   }
   const made = resultColumns(result, {
     time: {
       title: "Began",
       width: narrow ? 82 : hasDate ? 188 : 112,
       text: (row) => {
-        const value = time?.value(row);
-        const whole = typeof value === "bigint" ? formatTime(value, { date: hasDate && !narrow }) : null;
+        const time = value("time", row);
+        const whole = typeof time === "bigint" ? formatTime(time, { date: hasDate && !narrow }) : null;
         return narrow ? (whole?.slice(0, 8) ?? null) : whole;
       },
     },
@@ -66,7 +63,7 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
       title: "Service",
       width: 128,
       cell: (row) => {
-        const name = textOf(service?.value(row) ?? null);
+        const name = textOf(value("root_service", row));
         return name === null ? (
           nothing
         ) : (
@@ -82,9 +79,9 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
       title: "Duration",
       width: narrow ? 92 : 150,
       align: "left",
-      text: (row) => formatMilliseconds(duration?.number(row) ?? 0),
+      text: (row) => formatMilliseconds(number("duration_ms", row)),
       cell: (row) => {
-        const ms = duration?.number(row) ?? 0;
+        const ms = number("duration_ms", row);
         return (
           <span className={css.took}>
             <span className={css.tookText}>{formatMilliseconds(ms)}</span>
@@ -102,7 +99,7 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
       title: narrow ? "Err" : "Errors",
       width: narrow ? 50 : 68,
       cell: (row) => {
-        const count = column("errors")?.number(row) ?? 0;
+        const count = number("errors", row);
         return count === 0 ? nothing : <span className={css.failed}>{formatNumber(count)}</span>;
       },
     },
@@ -110,7 +107,7 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
       title: "Services",
       width: 140,
       mono: false,
-      text: (row) => namesOf(services?.value(row) ?? null).join(", "),
+      text: (row) => namesOf(value("services", row)).join(", "),
     },
   });
   const order = narrow

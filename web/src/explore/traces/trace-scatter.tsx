@@ -2,6 +2,7 @@
  * Traces as points, by when they began and how long they took. A point opens its trace; drawing a box narrows to it, and
  * two fingers, Ctrl with the wheel, + and - zoom.
  */
+import { cellsOf } from "../../api/cells.js";
 import { type PointerEvent, type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
@@ -161,18 +162,19 @@ export function TraceScatter(o: {
 }
 
 function textAt(result: QueryResult | null, name: string, row: number): string {
-  const value = result?.columns.find((column) => column.name === name)?.value(row);
-  return typeof value === "string" ? value : "";
+  return result === null ? "" : cellsOf(result).text(name, row);
 }
 
 function pointsOf(result: QueryResult | null): readonly Point[] {
-  const find = (name: string) => result?.columns.find((column) => column.name === name);
-  const [time, duration, errors] = [find("time"), find("duration_ms"), find("errors")];
-  return Array.from({ length: result?.rows ?? 0 }, (_, row) => ({
+  if (result === null) {
+    return [];
+  }
+  const { number } = cellsOf(result);
+  return Array.from({ length: result.rows }, (_, row) => ({
     row,
-    timeMs: time?.number(row) ?? 0,
-    durationMs: Math.max(1e-3, duration?.number(row) ?? 0),
-    failed: (errors?.number(row) ?? 0) > 0,
+    timeMs: number("time", row),
+    durationMs: Math.max(1e-3, number("duration_ms", row)),
+    failed: number("errors", row) > 0,
   }));
 }
 

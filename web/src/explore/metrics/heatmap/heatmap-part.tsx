@@ -2,6 +2,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
+import type { Condition } from "../../../ui/filters.js";
 import { useQuerySql } from "../../../api/use-query-sql.js";
 import { useTimeRange } from "../../../app/time-range-context.js";
 import { bucketsOf } from "../../../ui/chart/buckets.js";
@@ -9,7 +10,6 @@ import type { Unit } from "../../../ui/chart/units.js";
 import { Select } from "../../../ui/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../../ui/states.js";
 import { absoluteRange } from "../../../ui/time-range.js";
-import type { Condition } from "../../services/service-data.js";
 import { traceAddress } from "../../trace-address.js";
 import { type HeatmapLook, type MetricChart, usualLook } from "../metric-chart.js";
 import css from "../metrics-page.module.css";

@@ -1,7 +1,8 @@
 /** What a heatmap asks, and what it makes of the answers. */
+import { cellsOf } from "../../../api/cells.js";
+import type { Condition } from "../../../ui/filters.js";
 import type { QueryResult } from "../../../api/query.js";
 import type { Value } from "../../../arrow/column.js";
-import { cellsOf, type Condition } from "../../services/service-data.js";
 import { explicitHeatmap, exponentialHeatmap, type Heatmap } from "./bins.js";
 
 /** The kinds of metrics that have buckets. */
@@ -29,9 +30,8 @@ ORDER BY time`,
 }
 
 export function readHeatmap(kind: BucketKind, result: QueryResult): Heatmap {
-  const { number } = cellsOf(result);
-  const list = (name: string, row: number): readonly number[] =>
-    numbers(result.columns.find((column) => column.name === name)?.value(row) ?? null);
+  const { number, value } = cellsOf(result);
+  const list = (name: string, row: number): readonly number[] => numbers(value(name, row));
   const rows = Array.from({ length: result.rows }, (_, row) => row);
   // Null is an offset of no buckets.
   const whole = (name: string, row: number): number => number(name, row) || 0;
