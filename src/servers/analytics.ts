@@ -183,6 +183,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       startFlightServer({
         ...config.analyticsListen,
         tls,
+        maxConnections: config.httpMaxConnections,
         service,
         drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
       }),

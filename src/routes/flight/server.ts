@@ -20,6 +20,7 @@ export interface FlightServerOptions {
   readonly port: number;
   /** PEM texts; null: no TLS. */
   readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
+  readonly maxConnections: number;
   readonly service: FlightService;
   /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
   readonly drainMs: () => number;
@@ -81,6 +82,9 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     refuseDoubledAuthorization(server);
     takeLongDeadlines(server);
     boundRequests(server);
+    for (const http2 of http2ServersOf(server)) {
+      http2.maxConnections = o.maxConnections;
+    }
   } catch (error) {
     server.forceShutdown();
     throw error;

@@ -77,7 +77,7 @@ export const options = {
     kind: int(1, 1_000_000),
     default: 10_000,
     roles: listening,
-    help: "Most open connections of one HTTP or OTLP/gRPC listener; each may hold 64 KiB for the head of a request, of gRPC 16 MiB of calls whose callers are looked up.",
+    help: "Most open connections of one listener of HTTP, OTLP/gRPC or Flight SQL; each may hold 64 KiB for the head of a request, of OTLP/gRPC 16 MiB of calls whose callers are looked up.",
   }),
   SVC_ROLES: row({
     kind: allOrSomeOf(...monolithRoles),

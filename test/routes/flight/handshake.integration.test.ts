@@ -23,6 +23,7 @@ beforeAll(async () => {
     host: "127.0.0.1",
     port: 0,
     tls: null,
+    maxConnections: 100,
     drainMs: () => 1000,
     service: createFlightService({
       authenticator: anonymousAuthenticator(logger),

@@ -30,6 +30,7 @@ beforeAll(async () => {
     host: "127.0.0.1",
     port: 0,
     tls: null,
+    maxConnections: 100,
     drainMs: () => 0,
     service: createFlightService({
       authenticator,

@@ -1,13 +1,20 @@
 /** What an analytics server says when it cannot listen. */
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 
 import { expect, it } from "vitest";
 
 import { type FlightServerOptions, startFlightServer } from "../../../src/routes/flight/server.js";
 
 const service = { methods: {}, admission: null as never, endCalls: () => undefined };
-const options: FlightServerOptions = { host: "127.0.0.1", port: 0, tls: null, service, drainMs: () => 0 };
+const options: FlightServerOptions = {
+  host: "127.0.0.1",
+  port: 0,
+  tls: null,
+  maxConnections: 2,
+  service,
+  drainMs: () => 0,
+};
 
 it("names the option of an address that is taken", async () => {
   const other = createServer().listen(0, "127.0.0.1");
@@ -26,4 +33,22 @@ it("names the options of files that hold no certificate", async () => {
     code: "NOT_CONFIGURED",
     message: "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE do not hold a certificate and its key",
   });
+});
+
+it("cuts connections beyond its limit", async () => {
+  const server = await startFlightServer(options);
+  const open = async () => {
+    const socket = connect(server.address.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    // The server speaks first: its settings.
+    await Promise.race([once(socket, "data"), once(socket, "close")]);
+    return socket;
+  };
+  const held = [await open(), await open()];
+  expect((await open()).destroyed).toBe(true);
+  expect(held.map((socket) => socket.destroyed)).toEqual([false, false]);
+  for (const socket of held) {
+    socket.destroy();
+  }
+  await server.stop();
 });
