@@ -20,3 +20,6 @@ describe("services", async () => {
 describe("start", async () => {
   await import("./pages/start.js");
 });
+describe("print", async () => {
+  await import("./pages/print.js");
+});

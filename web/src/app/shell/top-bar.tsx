@@ -5,6 +5,7 @@ import { type ReactElement, useState } from "react";
 import { useDataSources, useMyAudiences } from "../../api/routes.js";
 import { logOut, usePerson } from "../../api/session.js";
 import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
+import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/states.js";
 import { TimeRangePicker } from "../../ui/time-range-picker.js";
 import { useScope } from "../scope.js";
@@ -17,6 +18,7 @@ export function TopBar({ title, hasRange }: { readonly title: string; readonly h
   return (
     <header className={css.top}>
       <h1>{title}</h1>
+      {hasRange ? <PrintedRange /> : null}
       <div className={css.tools}>
         {hasRange ? (
           <>
@@ -28,6 +30,18 @@ export function TopBar({ title, hasRange }: { readonly title: string; readonly h
         <UserMenu />
       </div>
     </header>
+  );
+}
+
+/** Paper has no control that shows it. */
+function PrintedRange(): ReactElement {
+  const { resolved } = useTimeRange();
+  const { timeZone } = useSettings();
+  const [begin, end] = [resolved.beginMs, resolved.endMs].map((ms) => formatTime(ms, { digits: 0 }));
+  return (
+    <p className="printed">
+      {begin} to {end} {timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
+    </p>
   );
 }
 

@@ -4,6 +4,7 @@ import { memo, type ReactElement, type RefObject, useRef } from "react";
 
 import { classes } from "../../ui/controls.js";
 import { formatMilliseconds } from "../../ui/format.js";
+import { PrintedRows } from "../../ui/table/printed-rows.js";
 import { rowPixels, useRows } from "../../ui/table/use-rows.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import type { Span, Stretch } from "./trace-model.js";
@@ -70,6 +71,7 @@ export function SpanRows(o: SpanRowsProps): ReactElement {
           />
         );
       })}
+      <PrintedRows made={slots.length} rows={shown.length} />
     </div>
   );
 }
@@ -113,7 +115,7 @@ const SpanRow = memo(function SpanRow(o: SpanRowProps): ReactElement {
       aria-selected={o.selected}
       {...(o.open === null ? {} : { "aria-expanded": o.open })}
       className={classes(css.row, o.active && css.active, o.dimmed && css.dimmed)}
-      style={{ transform: `translateY(${o.index * rowPixels}px)` }}
+      style={{ transform: `translateY(${o.index * rowPixels}px)`, order: o.index }}
       onClick={() => o.onSelect(span.at)}
     >
       <div

@@ -31,6 +31,7 @@ import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
 import { noTableState, type TableState } from "./table-state.js";
+import { PrintedRows } from "./printed-rows.js";
 import { rowPixels, useRows } from "./use-rows.js";
 
 export interface DataTableProps {
@@ -122,6 +123,7 @@ export function DataTable(o: DataTableProps): ReactElement {
     ...sizes.map((size, at) => (grows && at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`)),
     grows ? `${menuPixels}px` : `minmax(${menuPixels}px, 1fr)`,
   ].join(" ");
+  const shares = [...sizes, menuPixels].map((size) => `minmax(0, ${size}fr)`).join(" ");
   const width = sizes.reduce((sum, size) => sum + size, menuPixels);
 
   const order = useMemo(() => {
@@ -185,8 +187,11 @@ export function DataTable(o: DataTableProps): ReactElement {
         tabIndex={0}
         onKeyDown={onKey}
       >
-        <div className={css.inner} style={{ width: `max(100%, ${width}px)`, height: (rows + 1) * rowPixels + 1 }}>
-          <div className={css.head} role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+        <div
+          className={css.inner}
+          style={{ width: `max(100%, ${width}px)`, height: (rows + 1) * rowPixels + 1, ["--shares" as string]: shares }}
+        >
+          <div className={css.head} role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, order: -1 }}>
             {headers.map((header, at) => {
               const column = shown[at];
               const sort = state.sort?.id === header.id ? state.sort : null;
@@ -321,6 +326,7 @@ function Rows(o: RowsProps): ReactElement {
           />
         );
       })}
+      <PrintedRows made={slots.length} rows={o.rows} />
     </>
   );
 }
@@ -342,7 +348,11 @@ const Row = memo(
         role="row"
         aria-rowindex={o.at + 2}
         aria-selected={o.selected}
-        style={{ gridTemplateColumns: o.template, transform: `translateY(${o.at * rowPixels + rowPixels + 1}px)` }}
+        style={{
+          gridTemplateColumns: o.template,
+          transform: `translateY(${o.at * rowPixels + rowPixels + 1}px)`,
+          order: o.at,
+        }}
       >
         {o.columns.map((column, at) => {
           const whole = column.text(o.row);

@@ -7,6 +7,8 @@ import { elementsFor, type RowSlot, rowSlots } from "./row-slots.js";
 export const rowPixels = 28;
 /** Rows of a block. */
 const blockRows = 10;
+/** Higher than any window; on paper, where nothing scrolls, a list would make all its rows. */
+const mostPixels = 4500;
 /** Blocks beyond those in view, above and below. */
 const overscan = 1;
 
@@ -26,7 +28,7 @@ export function useRows(scroll: RefObject<HTMLElement | null>, rows: number, hea
     useFlushSync: false,
   });
   const [first] = virtual.getVirtualItems();
-  const blocks = elementsFor(virtual.scrollRect?.height ?? 0, rowPixels * blockRows, overscan);
+  const blocks = elementsFor(Math.min(virtual.scrollRect?.height ?? 0, mostPixels), rowPixels * blockRows, overscan);
   return {
     // Always as many, so that no element is made or removed by scrolling.
     slots: rowSlots((first?.index ?? 0) * blockRows, blocks * blockRows, rows),
