@@ -142,6 +142,20 @@ it("shows the second of two who save what the first has changed", async () => {
   await first.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
+it("takes a variable of numbers that is empty for NULL", async () => {
+  const page = await app.open("/screens");
+  const variable = { kind: "variable", id: "v", name: "least", label: "At least", type: "number", value: "", sql: "" };
+  const sql = "SELECT 'found ' || count(*) AS found FROM range(10) WHERE $least IS NULL OR range >= $least";
+  const config = { format: 1, cells: [variable, { kind: "table", id: "t", title: "Numbers", sql }] };
+  expect(await put(page, "numbers", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/numbers`);
+  await page.getByText("found 10").waitFor();
+  expect(await page.getByLabel("At least").inputValue()).toBe("");
+  await page.getByLabel("At least").fill("7");
+  await page.getByLabel("At least").press("Enter");
+  await page.getByText("found 3").waitFor();
+});
+
 it("keeps what somebody edits when the screen is deleted, and when another version is looked for", async () => {
   const page = await app.open("/screens", { allow: /40[49]/ });
   const config = { format: 1, cells: cells.slice(0, 1) };

@@ -381,6 +381,11 @@ function useMayWrite(screen: Screen): boolean {
   return data?.is_admin === true || person.email === screen.owner;
 }
 
+/** Null for none, so that SQL can tell; what is no number stays as it is, for the error of whoever takes it. */
+function numberOf(text: string): VariableValue {
+  return text.trim() === "" ? null : Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
 /** Values of variables: those of the address (`var-name`), else those that the screen begins with. */
 function useCellContext(config: ScreenConfig): CellContext {
   const search = useSearchParameters();
@@ -390,7 +395,7 @@ function useCellContext(config: ScreenConfig): CellContext {
     for (const { name, type, value } of variablesOf(config)) {
       const given = search[`var-${name}`];
       const chosen = given === undefined ? value : (textOf(given) ?? "");
-      values.set(name, type === "number" && chosen !== "" && Number.isFinite(Number(chosen)) ? Number(chosen) : chosen);
+      values.set(name, type === "number" ? numberOf(chosen) : chosen);
     }
     return { values, onValue: (name, value) => change({ [`var-${name}`]: value }) };
   }, [config, JSON.stringify(search), change]);

@@ -1,4 +1,4 @@
-/** `$name` in the SQL of a cell: each becomes a `?` with its value, so no value is ever text of a statement. */
+/** `$name` in the SQL of a cell: each becomes a `?` with its value, so no value but NULL is ever text of a statement. */
 
 export type VariableValue = string | number | null;
 
@@ -28,6 +28,9 @@ export function bindVariables(sql: string, values: ReadonlyMap<string, VariableV
     if (value === undefined) {
       missing.add(name);
       return token;
+    }
+    if (value === null) {
+      return "NULL"; // a parameter without a value would be a text
     }
     parameters.push(value);
     return "?";

@@ -36,3 +36,8 @@ it("has a cell run within another query, whatever it ends with", () => {
   expect(readOnly("SELECT 1; ")).toBe("SELECT * FROM (\nSELECT 1\n) AS cell");
   expect(readOnly("SELECT 1 -- one")).toBe("SELECT * FROM (\nSELECT 1 -- one\n) AS cell");
 });
+
+it("writes NULL for a variable without a value, which is of any type", () => {
+  const bound = bindVariables("$least IS NULL OR n >= $least", new Map([["least", null]]));
+  expect(bound).toEqual({ sql: "NULL IS NULL OR n >= NULL", parameters: [], missing: [] });
+});
