@@ -39,9 +39,10 @@ function PrintedRange(): ReactElement {
   const { timeZone } = useSettings();
   const [begin, end] = [resolved.beginMs, resolved.endMs].map((ms) => formatTime(ms, { digits: 0 }));
   return (
-    <p className="printed">
-      {begin} to {end} {timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
-    </p>
+    <p
+      className="printed"
+      data-says={`${begin} to ${end} ${timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}`}
+    />
   );
 }
 

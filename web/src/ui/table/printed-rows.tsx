@@ -5,8 +5,11 @@ import { formatNumber } from "../format.js";
 
 export function PrintedRows({ made, rows }: { readonly made: number; readonly rows: number }): ReactElement | null {
   return made >= rows ? null : (
-    <p className="printed" style={{ order: rows }} aria-hidden>
-      Printed are rows in view, of {formatNumber(rows)} rows.
-    </p>
+    <p
+      className="printed"
+      style={{ order: rows }}
+      data-says={`Printed are rows in view, of ${formatNumber(rows)} rows.`}
+      aria-hidden
+    />
   );
 }
