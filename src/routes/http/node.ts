@@ -22,6 +22,9 @@ import { http2Refusal } from "./http2-refusal.js";
 /** Longest time for the head of a request. */
 const headTimeoutMs = 10_000;
 
+/** Requests of one connection that may wait for their answers. The parser hands over all of a packet's, some thousands. */
+const mostUnanswered = 16;
+
 /** Longest time for the rest of a body whose request is answered. */
 const restTimeoutMs = 30_000;
 
@@ -56,7 +59,11 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   };
   const answer = (message: IncomingMessage, response: ServerResponse, expects = false): void => {
     const connection = connectionOf(message.socket);
-    if (connection.failed) {
+    if (connection.failed || message.socket.destroyed) {
+      return;
+    }
+    if (connection.unanswered >= mostUnanswered) {
+      message.socket.destroy();
       return;
     }
     const problem = versionProblem(message);
@@ -168,6 +175,11 @@ class Connection {
   /** Its last answer is decided: nothing that follows is a request. */
   get failed(): boolean {
     return this.#error !== null;
+  }
+
+  /** Requests whose answers have not left. */
+  get unanswered(): number {
+    return this.#open.size;
   }
 
   opened(reply: NodeReply, response: ServerResponse): void {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 
 import { answerNow, writeAnswer } from "../../../src/routes/http/answer.js";
 import { BodyExchange } from "../../../src/routes/http/body-exchange.js";
-import type { HttpHandler, HttpListener } from "../../../src/routes/http/seam.js";
+import type { HttpHandler, HttpListener, HttpReply } from "../../../src/routes/http/seam.js";
 import { drivers, startListener } from "../../helpers/http/http-listener.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { until } from "../../helpers/until.js";
@@ -347,6 +347,24 @@ describe.each(drivers)("%s", (driver) => {
 });
 
 describe("node", () => {
+  test("a connection has a bounded number of requests without an answer", async () => {
+    const waiting: HttpReply[] = [];
+    listener = await startListener("node", (reply) => {
+      reply.onAborted(() => undefined);
+      waiting.push(reply);
+    });
+    const connection = await RawConnection.open(listener.address.port);
+    connection.send(request("GET", "/x").repeat(16));
+    await until(() => waiting.length === 16);
+    for (const reply of waiting.splice(0)) {
+      writeAnswer(reply, { status: 200, headers: [], body: "" });
+    }
+    expect((await connection.settle(16)).responses).toHaveLength(16);
+    connection.send(request("GET", "/x").repeat(1900));
+    expect((await connection.ended()).closed).toBe(true);
+    expect(waiting).toHaveLength(16);
+  });
+
   test.each(["/health", "/x"])("ends a connection whose body comes on behind the answer of %s", async (path) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     listener = await startListener("node", (reply) => {
