@@ -64,6 +64,22 @@ it("says that an answer broke off, and keeps what came", async () => {
   expect(Number(await page.getByRole("grid", { name: "Result" }).getAttribute("aria-rowcount"))).toBeGreaterThan(100);
 });
 
+it("asks again when the server has no place for a query", async () => {
+  const page = await app.open(address("SELECT 'in the end' AS came"), { allow: /503/ });
+  let refusals = 0;
+  await page.context().route("**/api/query", async (route) => {
+    if (refusals === 2) {
+      return route.continue();
+    }
+    refusals++;
+    const body = JSON.stringify({ code: "OVERLOADED", message: "the server is overloaded; try again later" });
+    return route.fulfill({ status: 503, contentType: "application/json", headers: { "retry-after": "0" }, body });
+  });
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("grid", { name: "Result" }).getByText("in the end").waitFor();
+  expect(refusals).toBe(2);
+});
+
 it("cancels a query that takes long", async () => {
   const page = await app.open(address("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b"));
   await page.getByRole("button", { name: "Run" }).click();

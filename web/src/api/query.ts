@@ -98,7 +98,7 @@ export async function runQuery(
   }
 }
 
-/** Makes another attempt worth it, or throws the error: a session is renewed, and other tabs get time for theirs. */
+/** Makes another attempt worth it, or throws the error: a session is renewed, other tabs and people get time for theirs. */
 async function mend(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
   if (!(error instanceof ApiError)) {
     throw error;
@@ -106,11 +106,21 @@ async function mend(error: unknown, attempt: number, signal: AbortSignal): Promi
   if (error.code === "UNAUTHENTICATED" && attempt === 1) {
     await renewSession(signal);
   } else if (error.code === "TOO_MANY_REQUESTS" && attempt < 30) {
-    await new Promise((resolve) => setTimeout(resolve, 250 * Math.min(attempt, 4)));
-    signal.throwIfAborted();
+    await pause(250 * Math.min(attempt, 4), signal);
+  } else if (error.code === "OVERLOADED" && attempt < 5) {
+    // Not all of those that were refused at once come back at once.
+    await pause(1000 * (error.retryAfterSeconds ?? 1) * (1 + Math.random()), signal);
   } else {
     throw error;
   }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise((resolve) => {
+    setTimeout(resolve, ms);
+    signal.addEventListener("abort", resolve, { once: true });
+  });
+  signal.throwIfAborted();
 }
 
 /** Waits until fewer than four run. */
