@@ -71,6 +71,35 @@ it.each([
   expect(await rows.nth(1).isVisible()).toBe(true);
 });
 
+it("draws charts for paper in light colours, and as they were afterwards", async () => {
+  const page = await app.open("/", { theme: "dark" });
+  await page.locator(".uplot canvas").first().waitFor();
+  /** Whether the texts of its axes have the colour that such texts have in the theme of now. */
+  const hasColourOfNow = (): Promise<boolean> =>
+    page.evaluate(`(() => {
+      const probe = document.body.appendChild(document.createElement("span"));
+      probe.style.color = "var(--text-muted)";
+      const wanted = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+      probe.remove();
+      const canvas = document.querySelector(".uplot canvas");
+      // A copy: the browser warns of canvases that are read again and again.
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      context.drawImage(canvas, 0, 0);
+      const { data } = context.getImageData(0, 0, copy.width, copy.height);
+      for (let at = 0; at < data.length; at += 4) {
+        if (wanted.every((part, place) => data[at + place] === part) && data[at + 3] === 255) return true;
+      }
+      return false;
+    })()`);
+  await expect.poll(hasColourOfNow).toBe(true);
+  await page.emulateMedia({ media: "print" });
+  await expect.poll(hasColourOfNow).toBe(true);
+  expect(await page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe("rgb(255, 255, 255)");
+  await page.emulateMedia({ media: "screen" });
+  await expect.poll(hasColourOfNow).toBe(true);
+});
+
 it("prints a trace with the span that is open", async () => {
   const page = await app.open("/traces?filter=service_name=gateway&order=slowest");
   await page.getByRole("grid", { name: "Traces" }).getByRole("row").nth(1).waitFor();

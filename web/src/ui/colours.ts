@@ -1,5 +1,6 @@
 /** Colours of the theme for canvases, which know no variables; and those of series and levels. */
 import { useEffect, useState } from "react";
+import { flushSync } from "react-dom";
 
 import { subscribe } from "../app/settings.js";
 
@@ -52,16 +53,21 @@ export function resolvedColour(variable: string): string {
   return color;
 }
 
-/** Grows when the theme changes: what is drawn has to be drawn again. */
+/** Grows when the theme changes, and for paper, which is light: what is drawn has to be drawn again. */
 export function useThemeVersion(): number {
   const [version, setVersion] = useState(0);
   useEffect(() => {
     const change = (): void => setVersion((before) => before + 1);
     const system = window.matchMedia("(prefers-color-scheme: dark)");
     system.addEventListener("change", change);
+    // The browser waits for nothing but this call before it prints.
+    const paper = window.matchMedia("print");
+    const changeNow = (): void => flushSync(change);
+    paper.addEventListener("change", changeNow);
     const unsubscribe = subscribe(change);
     return () => {
       system.removeEventListener("change", change);
+      paper.removeEventListener("change", changeNow);
       unsubscribe();
     };
   }, []);
