@@ -101,18 +101,10 @@ test("calls beyond those that a connection may have at a time are refused, also 
   let received: Buffer = Buffer.alloc(0);
   socket.on("data", (chunk) => (received = Buffer.concat([received, chunk])));
   socket.on("error", () => undefined);
-  socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-  socket.write(frame(settings, 0, 0, Buffer.alloc(0)));
-  const head = Buffer.concat([
-    // :method POST and :scheme http of the static table, then names of it with values (RFC 7541).
-    Buffer.from([0x83, 0x86]),
-    literal(4, grpcPaths.logs),
-    literal(1, "localhost"),
-    literal(31, "application/grpc"),
-  ]);
+  socket.write(opening());
   const endHeaders = 0x4;
   for (let i = 0; i < maxStreams + 10; i++) {
-    socket.write(frame(headers, endHeaders, 2 * i + 1, head));
+    socket.write(frame(headers, endHeaders, 2 * i + 1, callHead()));
   }
   const refusedStream = 7;
   const resets = (): number[] =>
@@ -123,18 +115,11 @@ test("calls beyond those that a connection may have at a time are refused, also 
 });
 
 test("calls behind the farewell of their client end nothing but their connection", async () => {
-  const head = Buffer.concat([
-    Buffer.from([0x83, 0x86]),
-    literal(4, grpcPaths.logs),
-    literal(1, "localhost"),
-    literal(31, "application/grpc"),
-  ]);
   const endStreamAndHeaders = 0x5;
   const bytes = Buffer.concat([
-    Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    frame(settings, 0, 0, Buffer.alloc(0)),
+    opening(),
     frame(goaway, 0, 0, Buffer.alloc(8)),
-    ...Array.from({ length: 50 }, (_, i) => frame(headers, endStreamAndHeaders, 2 * i + 1, head)),
+    ...Array.from({ length: 50 }, (_, i) => frame(headers, endStreamAndHeaders, 2 * i + 1, callHead())),
   ]);
   // Where the heap breaks, the process ends sooner or later.
   for (let i = 0; i < 300; i++) {
@@ -181,6 +166,22 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
 function literal(index: number, value: string): Buffer {
   const name = index < 15 ? [index] : [15, index - 15];
   return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
+}
+
+/** What begins a connection of HTTP/2: the client's preface and its settings. */
+function opening(): Buffer {
+  return Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(settings, 0, 0, Buffer.alloc(0))]);
+}
+
+/** The fields of a call that exports log records. */
+function callHead(): Buffer {
+  return Buffer.concat([
+    // :method POST and :scheme http of the static table, then names of it with values (RFC 7541).
+    Buffer.from([0x83, 0x86]),
+    literal(4, grpcPaths.logs),
+    literal(1, "localhost"),
+    literal(31, "application/grpc"),
+  ]);
 }
 
 function framesOf(bytes: Buffer): { readonly type: number | undefined; readonly payload: Buffer }[] {
