@@ -22,8 +22,8 @@ import type { SharedClock } from "../shared-clock.js";
 const defaultFetchTimeoutMs = 5000;
 const maxKeys = 100;
 /**
- * Least time between two fetches for unknown keys. Anybody can use it up with a token that nobody signed, and has new
- * keys refused for so long; so it is short.
+ * Least time between two fetches for unknown keys. Short, because a forged token leads to a fetch as well, and new keys
+ * are refused until the next one.
  */
 const cooldownMs = 5000;
 const retryMs = 1000;

@@ -1,7 +1,7 @@
 /**
  * Closes connections so that no call can arrive in between. Node.js 20, and others before the middle of 2026, free a
  * stream that arrives after `session.close()` and before its GOAWAY has left, and go on using it: the heap breaks and
- * the process ends (nodejs/node#64113). A client has `close` called by a GOAWAY of its own.
+ * the process ends (nodejs/node#64113). A GOAWAY from the client calls `close`, so anybody could do that.
  */
 import type { Server } from "@grpc/grpc-js";
 import type { ServerHttp2Session } from "node:http2";
