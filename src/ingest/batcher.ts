@@ -8,7 +8,7 @@
  *   bytes as are being committed: a lone request waits for nothing, or for the commit before it, which its own would wait
  *   for all the same. Further workers get a batch only once an eighth of `maxBatchBytes` waits: a batch has a price of
  *   its own (an object per table, a sync, a share of a transaction), and many small ones side by side would pay it for
- *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the
+ *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued, and audiences take turns. Closing happens at the
  *   end of a turn of the event loop, so that requests read in one turn share a batch.
  * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
@@ -34,6 +34,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { codeIsOwnTelemetry, type IngestResult, type IngestSink, type PendingRequest } from "./request.js";
+import { WaitingRequests } from "./waiting-requests.js";
 
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
@@ -94,11 +95,7 @@ export class Batcher implements IngestSink, Component {
   readonly #options: BatcherOptions;
   readonly #batchRequests: { observe(value: number): void };
   readonly #batchBytes: { observe(value: number): void };
-  #queue: PendingRequest[] = [];
-  /** First request of `#queue` that is not in a batch yet. */
-  #head = 0;
-  /** Bytes of the bodies in `#queue` that are not in a batch yet. */
-  #queuedBytes = 0;
+  readonly #queue = new WaitingRequests();
   #encoding = 0;
   /** Bytes of the bodies in batches that are being committed. */
   #committingBytes = 0;
@@ -161,8 +158,7 @@ export class Batcher implements IngestSink, Component {
     if (this.#unanswered++ === 0) {
       this.#lastProgressMs = this.#options.clock.monotonicMs();
     }
-    this.#queue.push(request);
-    this.#queuedBytes += request.length;
+    this.#queue.add(request);
     this.#schedule();
   }
 
@@ -195,9 +191,9 @@ export class Batcher implements IngestSink, Component {
 
   #dispatch(): void {
     const { encoder, maxBatchBytes } = this.#options;
-    while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
-      const busy = this.#encoding > 0 || this.#queuedBytes < this.#committingBytes || this.#gathers();
-      if (busy && this.#queuedBytes < maxBatchBytes * parallelShare) {
+    while (this.#queue.count > 0 && this.#encoding < encoder.concurrency) {
+      const busy = this.#encoding > 0 || this.#queue.bytes < this.#committingBytes || this.#gathers();
+      if (busy && this.#queue.bytes < maxBatchBytes * parallelShare) {
         return;
       }
       void this.#reported(this.#close());
@@ -207,7 +203,7 @@ export class Batcher implements IngestSink, Component {
   /** Whether senders that were just answered are waited for. It looks again when they had their time. */
   #gathers(): boolean {
     const leftMs = this.#gather.untilMs - this.#options.clock.monotonicMs();
-    if (leftMs <= 0 || this.#stopping || this.#queue.length - this.#head >= this.#gather.requests) {
+    if (leftMs <= 0 || this.#stopping || this.#queue.count >= this.#gather.requests) {
       return false;
     }
     if (!this.#gatherTimed) {
@@ -222,29 +218,9 @@ export class Batcher implements IngestSink, Component {
 
   /** Takes the open batch: the queue up to its limit, and at least one request. */
   #close(): PendingRequest[] {
-    const queue = this.#queue;
-    let end = this.#head;
-    let bytes = 0;
-    while (end < queue.length && end - this.#head < maxBatchRequests) {
-      const { length } = queue[end] as PendingRequest;
-      if (end > this.#head && bytes + length > this.#options.maxBatchBytes) {
-        break;
-      }
-      bytes += length;
-      end++;
-    }
-    const batch = queue.slice(this.#head, end);
-    this.#queuedBytes -= bytes;
-    this.#head = end;
-    if (end === queue.length) {
-      this.#queue = [];
-      this.#head = 0;
-    } else if (end > 4096) {
-      this.#queue = queue.slice(end);
-      this.#head = 0;
-    }
+    const batch = this.#queue.take(this.#options.maxBatchBytes, maxBatchRequests);
     this.#batchRequests.observe(batch.length);
-    this.#batchBytes.observe(bytes);
+    this.#batchBytes.observe(bytesOf(batch));
     return batch;
   }
 
@@ -289,7 +265,7 @@ export class Batcher implements IngestSink, Component {
       this.#committingBytes += bytes;
       const outcome = await this.#options.committer.commit(commit);
       this.#committingBytes -= bytes;
-      if (this.#head < this.#queue.length) {
+      if (this.#queue.count > 0) {
         this.#schedule();
       }
       if (outcome.kind === "committed") {
@@ -327,7 +303,7 @@ export class Batcher implements IngestSink, Component {
       return null;
     } finally {
       this.#encoding--;
-      if (this.#head < this.#queue.length) {
+      if (this.#queue.count > 0) {
         this.#schedule();
       }
     }
@@ -359,7 +335,7 @@ export class Batcher implements IngestSink, Component {
   /** @param startMs when the batch that is about to be answered was closed */
   #startGathering(answered: number, startMs: number): void {
     const nowMs = this.#options.clock.monotonicMs();
-    const requests = answered + this.#queue.length - this.#head;
+    const requests = answered + this.#queue.count;
     this.#gather = { requests, untilMs: nowMs + Math.min((nowMs - startMs) * gatherShare, maxGatherMs) };
   }
 

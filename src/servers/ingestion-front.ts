@@ -21,6 +21,7 @@ import { chooseDriver } from "../routes/http/choose-driver.js";
 import { addressTaken } from "../routes/http/guard.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import type { HttpDriver } from "../routes/http/seam.js";
+import { BodyMemory } from "../routes/otlp/body-memory.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { httpRoutes, OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp, type OtlpAddress } from "../routes/otlp/listener.js";
@@ -61,7 +62,7 @@ export interface IngestionFront extends Component {
 interface HttpFront extends Omit<IngestionFront, "otlpGrpcAddress"> {
   readonly counters: readonly FrontCounters[];
   /** For OTLP/gRPC: shared where a front is on this thread, else its own. */
-  readonly arena: { readonly arena: Arena; readonly shared: boolean };
+  readonly memory: { readonly memory: BodyMemory; readonly shared: boolean };
 }
 
 /**
@@ -85,7 +86,7 @@ export async function startIngestionFront(o: IngestionFrontOptions): Promise<Ing
     ? await startOnThreads(o, addresses)
     : await startOnMainThread(o, driver, addresses, http2Hint);
   try {
-    grpc = await startOtlpGrpc(o, { ...http.arena, httpPort: (http.otlpHttpAddress ?? http.address).port });
+    grpc = await startOtlpGrpc(o, { ...http.memory, httpPort: (http.otlpHttpAddress ?? http.address).port });
   } catch (error) {
     await http.stop();
     throw error;
@@ -159,11 +160,11 @@ async function startOnMainThread(
   const counters = new FrontCounters();
   const usage = new UsageCounts();
   o.usage.addSource(() => usage.take());
-  const arena = new Arena(config.ingestionArenaBytes);
+  const memory = new BodyMemory(new Arena(config.ingestionArenaBytes));
   const front = new OtlpFront({
     paths: httpRoutes,
-    arena,
-    ownsArena: true,
+    memory,
+    ownsMemory: true,
     counters,
     usage,
     corsOrigins: config.ingestionCorsOrigins ?? [],
@@ -183,7 +184,7 @@ async function startOnMainThread(
     name: "http-front",
     ...named(listener.addresses),
     counters: [counters],
-    arena: { arena, shared: true },
+    memory: { memory, shared: true },
     healthy: true,
     stop: () => listener.drain().then(() => listener.stop()),
   };
@@ -232,7 +233,7 @@ async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAdd
     ...named(addresses),
     counters,
     // Untouched memory takes none.
-    arena: { arena: new Arena(arenaBytes), shared: false },
+    memory: { memory: new BodyMemory(new Arena(arenaBytes)), shared: false },
     get healthy() {
       return acceptors.every((acceptor) => acceptor.healthy);
     },

@@ -1,13 +1,13 @@
 /** OTLP/gRPC as part of the ingestion server: a front of its own on the main thread. Wiring only. */
 import { UsageCounts } from "../auth/keys/usage-counts.js";
 import { keepAliveSeconds } from "../routes/http/seam.js";
+import type { BodyMemory } from "../routes/otlp/body-memory.js";
 import { FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront, type OtlpFrontOptions } from "../routes/otlp/front.js";
 import { grpcRoutes, listenOtlpGrpc, type OtlpGrpcListener } from "../routes/otlp/grpc/listener.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Arena } from "../runtime/threads/arena.js";
 import type { IngestionFrontOptions } from "./ingestion-front.js";
 import { readTls } from "./tls-files.js";
 
@@ -38,7 +38,7 @@ export function judging({
  */
 export async function startOtlpGrpc(
   o: IngestionFrontOptions,
-  place: { readonly arena: Arena; readonly shared: boolean; readonly httpPort: number },
+  place: { readonly memory: BodyMemory; readonly shared: boolean; readonly httpPort: number },
 ): Promise<OtlpGrpc | null> {
   const { config, logger } = o;
   if (config.otlpGrpcListen === null) {
@@ -49,8 +49,8 @@ export async function startOtlpGrpc(
   const usage = new UsageCounts();
   const front = new OtlpFront({
     paths: grpcRoutes,
-    arena: place.arena,
-    ownsArena: !place.shared,
+    memory: place.memory,
+    ownsMemory: !place.shared,
     counters,
     usage,
     corsOrigins: [],

@@ -22,6 +22,7 @@ import { eachResult, type RequestBatch, type ResultBatch, writeRequests } from "
 import { createLogger, createSilentLogger, type Logger } from "../../runtime/log/log.js";
 import { Arena } from "../../runtime/threads/arena.js";
 import { Channel, type ChannelPort } from "../../runtime/threads/channel.js";
+import { BodyMemory } from "./body-memory.js";
 import { FrontCounters } from "./counters.js";
 import { httpRoutes, OtlpFront } from "./front.js";
 import { listenOtlp, type OtlpAddress, type OtlpListener } from "./listener.js";
@@ -117,8 +118,8 @@ export class OtlpAcceptor implements AcceptorApi {
     const o = this.#o;
     const front = new OtlpFront({
       paths: httpRoutes,
-      arena: this.#arena,
-      ownsArena: true,
+      memory: new BodyMemory(this.#arena),
+      ownsMemory: true,
       authenticator: this.#authenticator,
       sink: this.#sink,
       counters: new FrontCounters(o.counters),

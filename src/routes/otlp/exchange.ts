@@ -8,10 +8,11 @@
  * deliver the rest of a body after an early answer; it is ignored.
  */
 import { codeFormat, codeSignal, type IngestResult, type PendingRequest } from "../../ingest/request.js";
-import { type Arena, pageBytes } from "../../runtime/threads/arena.js";
+import { pageBytes } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import { closesEarly, whenParsed, writeAnswer } from "../http/answer.js";
 import { bytesOf, type HttpReply, restartReadTimer } from "../http/seam.js";
+import type { BodyMemory } from "./body-memory.js";
 import type { Refusal } from "./responses.js";
 import { refusalAnswer, refusalFor, httpStatusOf, writeExportResponse } from "./responses.js";
 
@@ -19,7 +20,7 @@ type Stored = Extract<IngestResult, { kind: "stored" }>;
 
 /** What an exchange needs of its front end. */
 export interface ExchangeHost {
-  readonly arena: Arena;
+  readonly memory: BodyMemory;
   readonly maxBodyBytes: number;
   /** The server stops: a connection that has its answer ends, so that its client sends nothing more into it. */
   readonly draining: boolean;
@@ -92,7 +93,7 @@ export class Exchange implements PendingRequest {
   ) {
     this.#host = host;
     this.#response = response;
-    this.buffer = host.arena.buffer;
+    this.buffer = host.memory.arena.buffer;
     this.code = o.code;
     this.audience = o.audience;
     this.keyId = o.keyId;
@@ -122,6 +123,8 @@ export class Exchange implements PendingRequest {
     if (this.#state !== "reading") {
       return;
     }
+    this.#host.memory.hold(this.audience, -this.#capacity);
+    this.#host.memory.hold(audience, this.#capacity);
     this.audience = audience;
     this.keyId = keyId;
     this.#authorized = true;
@@ -212,7 +215,7 @@ export class Exchange implements PendingRequest {
         this.refuse(overloaded);
         return;
       }
-      this.#host.arena.write(this.offset + this.length, bytesOf(chunk));
+      this.#host.memory.arena.write(this.offset + this.length, bytesOf(chunk));
       this.length = length;
     }
     if (isLast) {
@@ -235,22 +238,24 @@ export class Exchange implements PendingRequest {
     if (this.#announcedBytes >= 0) {
       wanted = Math.max(length, Math.min(wanted, this.#announcedBytes));
     }
-    let offset = this.#place(wanted);
-    if (offset === noMemory && wanted > length) {
-      wanted = length;
-      offset = this.#place(wanted);
+    return this.#place(wanted) || (wanted > length && this.#place(length));
+  }
+
+  #place(bytes: number): boolean {
+    const { memory } = this.#host;
+    const capacity = Math.max(bytes, pageBytes);
+    if (!memory.admits(this.audience, capacity - this.#capacity, this.#capacity)) {
+      return false;
     }
+    const { arena } = memory;
+    const offset = this.#capacity === 0 ? arena.allocate(bytes) : arena.grow(this.offset, this.length, bytes);
     if (offset === noMemory) {
       return false;
     }
+    memory.hold(this.audience, capacity - this.#capacity);
     this.offset = offset;
-    this.#capacity = Math.max(wanted, pageBytes);
+    this.#capacity = capacity;
     return true;
-  }
-
-  #place(bytes: number): number {
-    const { arena } = this.#host;
-    return this.#capacity === 0 ? arena.allocate(bytes) : arena.grow(this.offset, this.length, bytes);
   }
 
   #completeIfReady(): void {
@@ -276,7 +281,9 @@ export class Exchange implements PendingRequest {
     if (this.#capacity === 0) {
       return;
     }
-    this.#host.arena.free(this.offset);
+    const { memory } = this.#host;
+    memory.arena.free(this.offset);
+    memory.hold(this.audience, -this.#capacity);
     this.#capacity = 0;
   }
 }

@@ -15,13 +15,13 @@ import {
   requestCode,
 } from "../../ingest/request.js";
 import type { UsageCounts } from "../../auth/keys/usage-counts.js";
-import type { Arena } from "../../runtime/threads/arena.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
 import { answerNow, writeLastAnswer } from "../http/answer.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, keepReadingEveryMs, remoteAddress } from "../http/seam.js";
+import type { BodyMemory } from "./body-memory.js";
 import { encodingOf, formatOf } from "./content.js";
 import { isPreflight, withCors } from "./cors.js";
 import { Exchange, type ExchangeHost, overloaded } from "./exchange.js";
@@ -32,9 +32,9 @@ import { notFoundAnswer, type Refusal, refusalAnswer, httpStatusOf } from "./res
 export interface OtlpFrontOptions {
   /** Paths and what they take. */
   readonly paths: readonly (readonly [string, OtlpSignal])[];
-  readonly arena: Arena;
-  /** Whether this front tells how full the arena is; false: another front, with which it shares it. */
-  readonly ownsArena: boolean;
+  readonly memory: BodyMemory;
+  /** Whether this front tells how full the memory is; false: another front, with which it shares it. */
+  readonly ownsMemory: boolean;
   readonly authenticator: Pick<Authenticator, "authenticateNow" | "authenticate">;
   readonly sink: IngestSink;
   readonly counters: FrontCounters;
@@ -78,7 +78,7 @@ const late: Refusal = {
 
 /** See the head of this file. */
 export class OtlpFront implements ExchangeHost {
-  readonly arena: Arena;
+  readonly memory: BodyMemory;
   readonly maxBodyBytes: number;
   readonly #options: OtlpFrontOptions;
   readonly #refusals: RefusalLog;
@@ -93,9 +93,9 @@ export class OtlpFront implements ExchangeHost {
 
   constructor(o: OtlpFrontOptions) {
     this.#options = o;
-    this.arena = o.arena;
+    this.memory = o.memory;
     // One that no arena could hold would be asked for again and again.
-    this.maxBodyBytes = Math.min(o.maxBodyBytes, o.arena.sizeBytes);
+    this.maxBodyBytes = Math.min(o.maxBodyBytes, o.memory.arena.sizeBytes);
     this.#refusals = new RefusalLog(o.logger);
     this.#bodyTimeoutMs = o.bodyTimeoutMs;
     this.#sweep = setInterval(
@@ -216,7 +216,8 @@ export class OtlpFront implements ExchangeHost {
       return;
     }
     const encoding = encodingOf(head);
-    const refusal = this.#judge(head, format, encoding);
+    const audience = outcome === null ? null : outcome.principal.audience;
+    const refusal = this.#judge(head, format, encoding, audience);
     if (outcome !== null && refusal !== null) {
       this.#refuseNow(reply, request, head, signal, refusal);
       return;
@@ -228,7 +229,7 @@ export class OtlpFront implements ExchangeHost {
       chunked: head.chunked,
       last: head.lastOfConnection,
       expectsContinue: head.expectsContinue,
-      audience: outcome === null ? null : outcome.principal.audience,
+      audience,
       keyId: outcome === null ? null : outcome.principal.keyId,
       authorized: outcome !== null,
       nowMs: performance.now(),
@@ -240,7 +241,12 @@ export class OtlpFront implements ExchangeHost {
   }
 
   /** What is wrong with a request apart from its credential. */
-  #judge(head: RequestHead, format: OtlpFormat | null, encoding: BodyEncoding | null): Refusal | null {
+  #judge(
+    head: RequestHead,
+    format: OtlpFormat | null,
+    encoding: BodyEncoding | null,
+    audience: string | null,
+  ): Refusal | null {
     if (format === null) {
       return {
         code: "UNSUPPORTED_MEDIA_TYPE",
@@ -262,10 +268,8 @@ export class OtlpFront implements ExchangeHost {
     if (this.#draining) {
       return stopping;
     }
-    const { arena } = this.#options;
-    const free = arena.sizeBytes - arena.usedBytes;
-    const wanted = Math.max(head.contentLength, 1);
-    return !this.#options.sink.accepting || wanted > free ? overloaded : null;
+    const { memory, sink } = this.#options;
+    return sink.accepting && memory.admits(audience, Math.max(head.contentLength, 1), 0) ? null : overloaded;
   }
 
   /** The credential is not in memory. What else is wrong is said only to whom it may concern. Never rejects. */
@@ -323,8 +327,9 @@ export class OtlpFront implements ExchangeHost {
   }
 
   #updateGauges(): void {
-    const { arena, ownsArena, counters } = this.#options;
-    counters.gauges(ownsArena ? arena.usedBytes : 0, ownsArena ? arena.sizeBytes : 0, this.#open);
+    const { memory, ownsMemory, counters } = this.#options;
+    const { arena } = memory;
+    counters.gauges(ownsMemory ? arena.usedBytes : 0, ownsMemory ? arena.sizeBytes : 0, this.#open);
   }
 }
 

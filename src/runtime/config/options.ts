@@ -280,7 +280,7 @@ export const options = {
     kind: bytes(1 * MiB, 64 * GiB),
     default: 128 * MiB,
     roles: ["ingestion"],
-    help: "Shared memory for bodies in flight; when it is full, new requests get 503.",
+    help: "Shared memory for bodies in flight; an audience that fills four fifths of it gets 503, everybody when it is full.",
   }),
   SVC_INGESTION_BATCH_BYTES: row({
     kind: bytes(4 * KiB, 1 * GiB),

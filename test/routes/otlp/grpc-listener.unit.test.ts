@@ -17,6 +17,7 @@ import {
   type OtlpGrpcListener,
 } from "../../../src/routes/otlp/grpc/listener.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { BodyMemory } from "../../../src/routes/otlp/body-memory.js";
 import { Arena } from "../../../src/runtime/threads/arena.js";
 import { framed, GrpcConnection, grpcPaths } from "../../helpers/otlp/otlp-grpc.js";
 import { until } from "../../helpers/until.js";
@@ -33,8 +34,8 @@ beforeEach(async () => {
   const logger = createSilentLogger();
   const front = new OtlpFront({
     paths: grpcRoutes,
-    arena: new Arena(1024 * 1024),
-    ownsArena: true,
+    memory: new BodyMemory(new Arena(1024 * 1024)),
+    ownsMemory: true,
     authenticator: anonymousAuthenticator(logger),
     sink: { accepting: true, submit: (request) => submitted.push(request) },
     counters: new FrontCounters(undefined, "grpc"),

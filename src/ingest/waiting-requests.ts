@@ -1,0 +1,83 @@
+/**
+ * Requests that wait for a batch, in turns by audience: when they do not all fit one, each audience gets as many bytes
+ * of it as the others, or all that it has. So one whose senders overload the server waits behind itself.
+ *
+ * Deficit round robin (Shreedhar and Varghese, 1995) within a batch.
+ */
+import type { PendingRequest } from "./request.js";
+
+/** Bytes that an audience may add to a batch when it is its turn; what it does not use it has more the next time. */
+const turnBytes = 64 * 1024;
+
+/** Requests of an audience; those before `head` have left. */
+interface Line {
+  requests: PendingRequest[];
+  head: number;
+  /** Bytes that it may take before the next is served. */
+  credit: number;
+}
+
+/** See the head of this file. */
+export class WaitingRequests {
+  /** In the order of their next turns. */
+  readonly #lines = new Map<string | null, Line>();
+  #count = 0;
+  #bytes = 0;
+
+  /** Requests that wait. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes of their bodies, as sent. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(request: PendingRequest): void {
+    let line = this.#lines.get(request.audience);
+    if (line === undefined) {
+      line = { requests: [], head: 0, credit: turnBytes };
+      this.#lines.set(request.audience, line);
+    }
+    line.requests.push(request);
+    this.#count++;
+    this.#bytes += request.length;
+  }
+
+  /** Takes the next batch: as many requests as fit, and at least one when there is one. */
+  take(maxBytes: number, maxRequests: number): PendingRequest[] {
+    const batch: PendingRequest[] = [];
+    let bytes = 0;
+    // A line that is put behind the others is visited again.
+    for (const [audience, line] of this.#lines) {
+      let next = line.requests[line.head];
+      while (next !== undefined && next.length <= line.credit) {
+        if (batch.length === maxRequests || (batch.length > 0 && bytes + next.length > maxBytes)) {
+          this.#left(batch.length, bytes);
+          return batch;
+        }
+        batch.push(next);
+        bytes += next.length;
+        line.credit -= next.length;
+        next = line.requests[++line.head];
+      }
+      this.#lines.delete(audience);
+      if (next !== undefined) {
+        line.credit += turnBytes;
+        if (line.head > line.requests.length / 2) {
+          line.requests = line.requests.slice(line.head);
+          line.head = 0;
+        }
+        this.#lines.set(audience, line);
+      }
+    }
+    this.#left(batch.length, bytes);
+    return batch;
+  }
+
+  #left(count: number, bytes: number): void {
+    this.#count -= count;
+    this.#bytes -= bytes;
+  }
+}
