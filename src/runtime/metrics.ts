@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
+import { paced } from "./single-flight.js";
+
 /**
  * The metrics of one server: a private prom-client registry. Asking twice for one name returns the
  * same metric; asking for it as another type is an error.
@@ -12,7 +14,7 @@ export interface Metrics {
   histogram(name: string, help: string, buckets: readonly number[], labelNames?: readonly string[]): Histogram;
   /** Calls `fn` before every exposition, for values that are read rather than counted. Returns its removal. */
   onCollect(fn: () => void): () => void;
-  /** The Prometheus text exposition. */
+  /** The Prometheus text exposition, as of now or a moment later: whoever asks meanwhile gets the same one. */
   text(): Promise<string>;
   /** The content type that belongs to {@link text}. */
   readonly contentType: string;
@@ -62,11 +64,11 @@ export function createMetrics(o?: { readonly processMetrics?: boolean }): Metric
         collectors.delete(fn);
       };
     },
-    async text() {
+    text: paced(async () => {
       for (const collect of collectors) {
         collect();
       }
       return await registry.metrics();
-    },
+    }),
   };
 }
