@@ -104,7 +104,10 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
   let memory: HeldMemory | null = null;
   try {
     memory = await holdAllBut(values["memory-left"]);
-    const { postmasterPid, authorization } = await prepareDatabase(postgres.connectionString, logger);
+    const { postmasterPid, authorization, bystanderAuthorization } = await prepareDatabase(
+      postgres.connectionString,
+      logger,
+    );
     const startedMs = performance.now();
     server = await startServer({
       connectionString: postgres.connectionString,
@@ -243,13 +246,15 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     }
     if (values.only.includes("overload")) {
       const load = { signal: "logs", records: firstSize, connections } as const;
-      await generateLoad(loadUrl(server, "logs", "http"), authorization, { ...load, seconds: values["warm-up"] });
+      const url = loadUrl(server, "logs", "http");
+      await generateLoad(url, authorization, { ...load, seconds: values["warm-up"] });
       const overload = await measureOverload({
         pid: server.pid,
         highest: await measureAccepted("ingest.overload highest rate", { ...load, connections: 64, seconds }),
         records: firstSize,
         seconds: values["overload-seconds"],
         run: measure,
+        bystander: (its) => generateLoad(url, bystanderAuthorization, its),
       });
       Object.assign(extra, overload.extra);
       figures.push(...overload.figures);

@@ -1,6 +1,7 @@
 /**
  * Overload, a part of `pnpm bench ingest`: requests of logs come at three times the highest rate, from enough senders that
- * the server has to refuse some. What it stores meanwhile, its memory, and what the others are answered.
+ * the server has to refuse some. What it stores meanwhile, its memory, and what the others are answered; and what senders
+ * of another audience notice, who send little.
  */
 import { atLeast, atMost, type Figure, figure, median, noLimit, notMeasured, round } from "./figures.js";
 import type { LoadOptions } from "./load/ingestion-process.js";
@@ -34,28 +35,33 @@ export async function measureOverload(o: {
   readonly records: number;
   readonly seconds: number;
   readonly run: (name: string, load: LoadOptions) => Promise<LoadReport>;
+  /** Sends a load of another audience. */
+  readonly bystander: (load: LoadOptions) => Promise<LoadReport>;
 }): Promise<Overload> {
   const highestRate = o.highest.requests / o.highest.seconds;
   const memory: number[] = [];
   const sampling = setInterval(() => {
     memory.push(processMemory(o.pid).residentBytes);
   }, sampleMs);
+  const load = { signal: "logs", seconds: o.seconds, drop: true } as const;
   let report: LoadReport;
+  let bystander: LoadReport;
   try {
-    report = await o.run("ingest.overload logs", {
-      signal: "logs",
-      records: o.records,
-      connections: senders,
-      seconds: o.seconds,
-      rate: Math.max(1, Math.round(highestRate * times)),
-      drop: true,
-    });
+    [report, bystander] = await Promise.all([
+      o.run("ingest.overload logs", {
+        ...load,
+        records: o.records,
+        connections: senders,
+        rate: Math.max(1, Math.round(highestRate * times)),
+      }),
+      o.bystander({ ...load, records: 100, connections: 16, rate: 20 }),
+    ]);
   } finally {
     clearInterval(sampling);
   }
   const { statuses, unsent } = report;
   return {
-    figures: overloadFigures(o.highest, report, memory),
+    figures: [...overloadFigures(o.highest, report, memory), ...bystanderFigures(bystander)],
     extra: {
       overload: {
         highestRequestsPerSecond: Math.round(highestRate),
@@ -76,6 +82,17 @@ const refusals = ({ statuses }: LoadReport): [string, number][] =>
 /** Requests that were answered or refused a second, in multiples of the highest rate. */
 const timesSent = (highest: LoadReport, report: LoadReport): number =>
   report.requests / report.seconds / (highest.requests / highest.seconds);
+
+/** What another audience noticed: requests that were refused or never sent, and how long the others took. */
+export function bystanderFigures(report: LoadReport): Figure[] {
+  const id = "ingest.overload, another audience";
+  const refused = report.requests + report.unsent - (report.statuses["200"] ?? 0);
+  return [
+    figure(`${id}: refused`, "requests", refused, atMost(0)),
+    figure(`${id}: stored, p50`, "ms", report.latencyMs.p50),
+    figure(`${id}: stored, p99`, "ms", report.latencyMs.p99),
+  ];
+}
 
 /**
  * What a run under overload came to.

@@ -43,22 +43,25 @@ export function loadUrl(
   return `${server.grpcUrl}${grpcRoutes[index]?.[0] ?? ""}`;
 }
 
-/** Migrates the database and mints a key. */
+/** Migrates the database and mints two keys, of different audiences. */
 export async function prepareDatabase(
   connectionString: string,
   logger: Logger,
-): Promise<{ readonly authorization: string; readonly postmasterPid: number }> {
+): Promise<{
+  readonly authorization: string;
+  readonly bystanderAuthorization: string;
+  readonly postmasterPid: number;
+}> {
   const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
   await migrate(sql, logger);
-  const { key } = await mintIngestionKey(sql, {
-    name: "bench",
-    audience: "public",
-    createdBy: "bench",
-  });
+  const mint = async (audience: string): Promise<string> =>
+    `Bearer ${(await mintIngestionKey(sql, { name: "bench", audience, createdBy: "bench" })).key}`;
+  const authorization = await mint("public");
+  const bystanderAuthorization = await mint("bystander");
   const [file] = await sql`select pg_read_file('postmaster.pid') as text`;
   const postmasterPid = Number(file?.["text"].split("\n")[0]);
   await sql.end();
-  return { authorization: `Bearer ${key}`, postmasterPid };
+  return { authorization, bystanderAuthorization, postmasterPid };
 }
 
 /** Starts `telemetry-ingestion-srv` with the environment's `SVC_*`, and waits until it is ready. */

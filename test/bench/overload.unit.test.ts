@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 
 import type { LoadReport } from "../../bench/load/load-generator.js";
-import { overloadFigures } from "../../bench/overload.js";
+import { bystanderFigures, overloadFigures } from "../../bench/overload.js";
 
 const reportOf = (seconds: number, statuses: Record<string, number>, unsent = 0): LoadReport => {
   const requests = Object.values(statuses).reduce((sum, count) => sum + count, 0);
@@ -52,4 +52,8 @@ test("growth of memory is held against its limit in a long run alone", () => {
 
 test("without samples growth is not measured", () => {
   expect(valuesOf(reportOf(60, { 200: 18_000 }), [])["ingest.overload memory, last quarter to second"]).toBeNull();
+});
+
+test("what another audience sent and was not stored is counted, whether it was refused or found no connection", () => {
+  expect(bystanderFigures(reportOf(60, { 200: 1190, 503: 6 }, 4))[0]).toMatchObject({ value: 10, limit: { most: 0 } });
 });
