@@ -178,7 +178,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         logger,
       }),
     );
-    const tls = await readTls(config.analyticsTlsCertFile, config.analyticsTlsKeyFile);
+    const tls = await readTls("SVC_ANALYTICS_TLS", config.analyticsTlsCertFile, config.analyticsTlsKeyFile, logger);
     const server: FlightServer = await scope.start("flight server", () =>
       startFlightServer({
         ...config.analyticsListen,

@@ -44,7 +44,7 @@ export async function startOtlpGrpc(
   if (config.otlpGrpcListen === null) {
     return null;
   }
-  const tls = await readTls(config.otlpGrpcTlsCertFile, config.otlpGrpcTlsKeyFile);
+  const tls = await readTls("SVC_OTLP_GRPC_TLS", config.otlpGrpcTlsCertFile, config.otlpGrpcTlsKeyFile, logger);
   const counters = new FrontCounters(undefined, "grpc");
   const usage = new UsageCounts();
   const front = new OtlpFront({

@@ -1,8 +1,7 @@
 /** The gRPC server that carries the Flight service. */
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { createSecureContext } from "node:tls";
 
-import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
+import { logVerbosity, Server, setLogVerbosity } from "@grpc/grpc-js";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -11,6 +10,7 @@ import { closeConnectionsSafely } from "../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
 import { takeLongDeadlines } from "../grpc/long-deadlines.js";
+import { serverCredentials, type TlsTexts } from "../grpc/server-credentials.js";
 import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
 
 /** Where to listen and how. */
@@ -18,8 +18,8 @@ export interface FlightServerOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** PEM texts; null: no TLS. */
-  readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
+  /** Null: no TLS. */
+  readonly tls: TlsTexts | null;
   readonly maxConnections: number;
   readonly service: FlightService;
   /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
@@ -45,7 +45,7 @@ const maxHeldBytes = 2 * maxReceiveBytes;
 
 /**
  * Starts to listen.
- * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED when certificate or key are no good
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound
  */
 export async function startFlightServer(o: FlightServerOptions): Promise<FlightServer> {
   // The library's own log prints header fields that it cannot take, credentials among them.
@@ -60,10 +60,9 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     interceptors: [o.service.admission],
   });
   server.addService(flightServiceDefinition, o.service.methods);
-  const credentials = credentialsOf(o.tls);
   const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${shownHost}:${o.port}`, credentials, (error, bound) => {
+    server.bindAsync(`${shownHost}:${o.port}`, serverCredentials(o.tls), (error, bound) => {
       if (error === null) {
         resolve(bound);
       } else {
@@ -138,19 +137,4 @@ function boundRequests(server: Server): void {
       });
     });
   }
-}
-
-/** The library takes any text, and says of a wrong one that the address cannot be bound. */
-function credentialsOf(tls: FlightServerOptions["tls"]): ServerCredentials {
-  if (tls === null) {
-    return ServerCredentials.createInsecure();
-  }
-  const { certificateChain: cert, privateKey: key } = tls;
-  try {
-    createSecureContext({ cert, key });
-  } catch (cause) {
-    const message = "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE do not hold a certificate and its key";
-    throw new ServiceError("NOT_CONFIGURED", message, { cause });
-  }
-  return ServerCredentials.createSsl(null, [{ cert_chain: cert, private_key: key }]);
 }

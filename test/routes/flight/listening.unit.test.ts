@@ -27,14 +27,6 @@ it("names the option of an address that is taken", async () => {
   other.close();
 });
 
-it("names the options of files that hold no certificate", async () => {
-  const tls = { certificateChain: Buffer.from("x"), privateKey: Buffer.from("x") };
-  await expect(startFlightServer({ ...options, tls })).rejects.toMatchObject({
-    code: "NOT_CONFIGURED",
-    message: "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE do not hold a certificate and its key",
-  });
-});
-
 it("cuts connections beyond its limit", async () => {
   const server = await startFlightServer(options);
   const open = async () => {

@@ -14,7 +14,7 @@ import { once } from "node:events";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
+import { logVerbosity, Server, setLogVerbosity } from "@grpc/grpc-js";
 
 import { atMost } from "../../../runtime/at-most.js";
 import { createYoungCollector } from "../../../runtime/collector.js";
@@ -25,6 +25,7 @@ import type { OtlpSignal } from "../../../wire/otlp/rpc-status.js";
 import { closeConnectionsSafely } from "../../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../../grpc/doubled-fields.js";
 import { http2ServersOf } from "../../grpc/http2-servers.js";
+import { serverCredentials, type TlsTexts } from "../../grpc/server-credentials.js";
 import { guard } from "../../http/guard.js";
 import { RequestHead } from "../../http/request-head.js";
 import { type HttpHandler, remoteAddress } from "../../http/seam.js";
@@ -44,8 +45,8 @@ export interface OtlpGrpcListenerOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** PEM texts; null: no TLS. */
-  readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
+  /** Null: no TLS. */
+  readonly tls: TlsTexts | null;
   readonly maxConnections: number;
   /** How long a connection is kept without a call under way. */
   readonly idleMs: number;
@@ -85,7 +86,7 @@ const farewellMs = 1000;
 
 /**
  * Starts to listen.
- * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED when certificate and key do not fit.
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound
  */
 export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGrpcListener> {
   // The library's own log prints header fields that it cannot take, credentials among them.
@@ -97,7 +98,7 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,
   });
-  const injector = openInjector(server, o.tls);
+  const injector = server.createConnectionInjector(serverCredentials(o.tls));
   const wrong = (socket: Socket, what: FirstBytes): void => {
     refuseConnection(o, socket, what);
   };
@@ -158,22 +159,6 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
       return Promise.resolve();
     },
   };
-}
-
-function openInjector(
-  server: Server,
-  tls: OtlpGrpcListenerOptions["tls"],
-): ReturnType<Server["createConnectionInjector"]> {
-  if (tls === null) {
-    return server.createConnectionInjector(ServerCredentials.createInsecure());
-  }
-  const pair = { cert_chain: tls.certificateChain, private_key: tls.privateKey };
-  try {
-    return server.createConnectionInjector(ServerCredentials.createSsl(null, [pair]));
-  } catch (cause) {
-    const message = "SVC_OTLP_GRPC_TLS_CERT_FILE and SVC_OTLP_GRPC_TLS_KEY_FILE do not hold a certificate and its key";
-    throw new ServiceError("NOT_CONFIGURED", message, { cause });
-  }
 }
 
 const protobufType = /^application\/grpc(?:\+proto)?(?:;|$)/i;
