@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { connect as connectPlainly } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -53,6 +55,15 @@ describe("with a certificate", () => {
     const calls = flightCalls(t.port, t.key, credentials.createSsl(certificate), "localhost");
     expect((await calls.table(query)).get(0)?.toJSON()).toEqual({ v: 42 });
     calls.close();
+  });
+
+  it("is shown to nobody who stalls for ten seconds", async () => {
+    const socket = connectPlainly(t.port, "localhost");
+    const startedMs = performance.now();
+    // The beginning of a record of 512 bytes.
+    socket.write(Buffer.from("1603010200", "hex"));
+    await once(socket, "close");
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
   });
 
   it("is named as what is wrong by the client of those who do not trust it", async () => {

@@ -1,7 +1,8 @@
 /** OTLP/gRPC as a server among others: real exporters, other protocols, TLS, addresses, stopping. */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect as connectTls } from "node:tls";
@@ -253,6 +254,16 @@ describe("with a certificate", () => {
       });
     });
     expect(answer).toContain(`OTLP/HTTP is taken on port ${t.port}`);
+  });
+
+  test("a client that stalls in its handshake is cut after ten seconds", async () => {
+    const t = await start({ environment: { ...environment, SVC_OTLP_GRPC_LISTEN: "localhost:0" } });
+    const socket = connect(portOf(t), "localhost");
+    const startedMs = performance.now();
+    // The beginning of a record of 512 bytes.
+    socket.write(Buffer.from("1603010200", "hex"));
+    await once(socket, "close");
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
   });
 
   test("files that hold no certificate end the start in one sentence", async () => {
