@@ -218,7 +218,9 @@ describe("telemetry query", () => {
       env: { ...env, SVC_ANALYTICS_URI: "grpc://127.0.0.1:1" },
     });
     expect(code).toBe(1);
-    expect(stderr).toBe("telemetry: the analytics server at 127.0.0.1:1 cannot be reached\n");
+    expect(stderr).toBe(
+      "telemetry: the analytics server at 127.0.0.1:1 cannot be reached; check the address, and try again in a moment\n",
+    );
     const { SVC_ANALYTICS_API_KEY = "" } = env;
     const byFlag = await query(["--analytics-uri", "grpc://127.0.0.1:1", "SELECT 1"], {
       env: { SVC_ANALYTICS_API_KEY },

@@ -143,14 +143,14 @@ export async function withHint(
     context.env["SVC_ANALYTICS_URI"] === undefined &&
     o.analyticsUri === shared.analyticsUri.fallback &&
     failure.status === status.UNAVAILABLE;
-  if (failure.status === status.UNAUTHENTICATED && !noKey) {
-    return new FlightSqlError(failure.status, `${failure.message}; ${failure.advice}`, { cause: failure });
-  }
-  if (!noKey && !unset) {
+  const said = failure.status === status.UNAUTHENTICATED || failure.unreachable ? failure.advice : null;
+  const advice =
+    noKey || unset
+      ? ((await developmentHint(context)) ??
+        (noKey ? "set SVC_ANALYTICS_API_KEY, or run: telemetry login" : "set SVC_ANALYTICS_URI"))
+      : said;
+  if (advice === null) {
     return failure;
   }
-  const advice =
-    (await developmentHint(context)) ??
-    (noKey ? "set SVC_ANALYTICS_API_KEY, or run: telemetry login" : "set SVC_ANALYTICS_URI");
   return new FlightSqlError(failure.status, `${failure.message}; ${advice}`, { cause: failure });
 }

@@ -60,11 +60,18 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
       const advice = "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS";
       return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
     }
-    const wrong = otherProtocol.test(details);
-    const message = wrong
-      ? `something answers at ${address.target}, but not with ${address.tls ? "TLS" : "gRPC"}`
-      : `the analytics server at ${address.target} cannot be reached`;
-    const advice = wrong ? `check the port; is it ${address.tls ? "grpc" : "grpc+tls"}://?` : null;
+    const other = `${address.tls ? "grpc" : "grpc+tls"}://`;
+    const [message, advice] = otherProtocol.test(details)
+      ? [
+          `something answers at ${address.target}, but not with ${address.tls ? "TLS" : "gRPC"}`,
+          `check the port; is it ${other}?`,
+        ]
+      : endedAtOnce.test(details)
+        ? [
+            `something at ${address.target} ends the connection before it speaks gRPC`,
+            `check the port; is it ${other}? Otherwise try again in a moment`,
+          ]
+        : [`the analytics server at ${address.target} cannot be reached`, null];
     return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
   }
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
@@ -76,6 +83,9 @@ const connectionFailure =
 
 /** Among them, those of OpenSSL and of Node's HTTP/2 about bytes that are none of theirs. */
 const otherProtocol = /wrong version number|packet length too long|Protocol error/;
+
+/** Among them, that of grpc-js for a connection that was made and ended without an error, as TLS ends what is none. */
+const endedAtOnce = /Last error: Failed to connect/;
 
 /** Among them, those of Node about a certificate: it says why in words. */
 const distrusted = /Last error: (?:Error)?(?: \[\w+\])?(?:: )?(?<reason>[^:]*\bcertificate\b.*?)\.? Resolution note:/su;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 
 import { connect } from "../../src/flight/flight-sql-client.js";
@@ -32,6 +32,22 @@ it.each([
     expect(warnings).toEqual([]);
   },
 );
+
+it("grpc:// asks for grpc+tls:// where the connection ends without a word", async () => {
+  // As a server with TLS does.
+  const server = createTcpServer((socket) => socket.once("data", () => socket.destroy()));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = connect({ uri: `grpc://${target}` });
+  await expect(client.sqlInfo(0)).rejects.toMatchObject({
+    message: `something at ${target} ends the connection before it speaks gRPC`,
+    advice: "check the port; is it grpc+tls://? Otherwise try again in a moment",
+    unreachable: true,
+  });
+  client.close();
+  server.close();
+});
 
 it.each([
   ["Error: self-signed certificate", "self-signed certificate"],
