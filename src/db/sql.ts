@@ -160,6 +160,10 @@ const unreachableCodes: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
+/** Codes of Node's TLS: the server's certificate is not trusted, or what it speaks is no TLS. */
+const distrustCodes =
+  /^(?:ERR_(?:SSL|TLS)_|EPROTO$|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|PATH_LENGTH_|INVALID_CA$|INVALID_PURPOSE$|HOSTNAME_MISMATCH$)/u;
+
 /**
  * SQLSTATEs (PostgreSQL manual, appendix A) that say "not now" rather than "not this statement": shutting down,
  * crashed, starting up, statement timeout, connected to a server that is read-only after a failover.
@@ -183,8 +187,9 @@ export async function reaching<T>(work: () => Promise<T>): Promise<T> {
 
 /**
  * Whether an error means that the database could not be reached or could not serve anybody just now (refused, reset,
- * timed out, restarting, out of connections), as against a statement that is wrong. Such an error is answered with 503
- * or `UNAVAILABLE`, never as a refusal of the caller. Looks through `cause`.
+ * timed out, restarting, out of connections; a certificate that has ended, a password that was changed), as against a
+ * statement that is wrong. Such an error is answered with 503 or `UNAVAILABLE`, never as a refusal of the caller. Looks
+ * through `cause`.
  */
 export function isConnectionError(error: unknown): boolean {
   for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth += 1) {
@@ -192,7 +197,11 @@ export function isConnectionError(error: unknown): boolean {
     if (typeof code !== "string") {
       continue;
     }
-    if (unreachableCodes.has(code) || unavailableStates.has(code)) {
+    if (unreachableCodes.has(code) || unavailableStates.has(code) || distrustCodes.test(code)) {
+      return true;
+    }
+    // It ends a session, or none begins.
+    if (e instanceof postgres.PostgresError && e.severity === "FATAL") {
       return true;
     }
     if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) {

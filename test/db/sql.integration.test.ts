@@ -1,5 +1,11 @@
-import net from "node:net";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createSecureContext, TLSSocket } from "node:tls";
+import { promisify } from "node:util";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
@@ -139,6 +145,57 @@ describe("a connection error", () => {
       server.close();
       await once(server, "close");
     }
+  });
+
+  test("is a server whose certificate is not trusted, or that has no TLS", async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-database-tls-"));
+    const [keyFile, file] = ["key.pem", "certificate.pem"].map((name) => path.join(directory, name)) as [
+      string,
+      string,
+    ];
+    const made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"];
+    await promisify(execFile)("openssl", ["req", ...made, "-keyout", keyFile, "-out", file]);
+    const secureContext = createSecureContext({ cert: await readFile(file), key: await readFile(keyFile) });
+    await rm(directory, { recursive: true });
+    for (const [word, code] of [
+      ["S", /^DEPTH_ZERO_SELF_SIGNED_CERT$/u],
+      ["N", /^(?:ECONNRESET|ERR_SSL_)/u],
+    ] as const) {
+      const server = net.createServer((socket) => {
+        socket.on("error", () => undefined);
+        socket.once("data", () => {
+          socket.write(word);
+          if (word === "S") {
+            new TLSSocket(socket, { isServer: true, secureContext }).on("error", () => undefined);
+          } else {
+            socket.once("data", () => socket.end("E"));
+          }
+        });
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as net.AddressInfo;
+      const url = `postgres://u:p@127.0.0.1:${String(port)}/d?sslmode=verify-full`;
+      const error = await withPool(url, (sql) => failure(sql`select 1`));
+      expect(error).toMatchObject({ code: expect.stringMatching(code) as string });
+      expect(isConnectionError(error)).toBe(true);
+      server.close();
+    }
+  });
+
+  test("is a session that the server does not begin", async () => {
+    const [role, url] = [`nobody_${String(process.pid)}`, new URL(db.connectionString)];
+    await db.sql.unsafe(`create role ${role} nologin password 'x'`);
+    for (const [change, state] of [
+      [{ username: role, password: "x" }, "28000"],
+      [{ pathname: "/none" }, "3D000"],
+      [{ search: "?sslrootcert=/ca.pem" }, "42704"],
+    ] as const) {
+      const refused = String(Object.assign(new URL(url), change));
+      const error = await withPool(refused, (sql) => failure(sql`select 1`));
+      expect([sqlState(error), isConnectionError(error)]).toEqual([state, true]);
+    }
+    await db.sql.unsafe(`drop role ${role}`);
   });
 
   test("is a session that ends while the driver asks it for types, and ends nothing else", async () => {
