@@ -14,7 +14,7 @@ import net from "node:net";
 
 import postgres from "postgres";
 
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError, tlsFailureCode } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
 
 /** A pool of connections that is also the tag for statements; `int8` is `bigint` (see the module's head). */
@@ -160,10 +160,6 @@ const unreachableCodes: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** Codes of Node's TLS: the server's certificate is not trusted, or what it speaks is no TLS. */
-const distrustCodes =
-  /^(?:ERR_(?:SSL|TLS)_|EPROTO$|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|PATH_LENGTH_|INVALID_CA$|INVALID_PURPOSE$|HOSTNAME_MISMATCH$)/u;
-
 /**
  * SQLSTATEs (PostgreSQL manual, appendix A) that say "not now" rather than "not this statement": shutting down,
  * crashed, starting up, statement timeout, connected to a server that is read-only after a failover.
@@ -197,7 +193,7 @@ export function isConnectionError(error: unknown): boolean {
     if (typeof code !== "string") {
       continue;
     }
-    if (unreachableCodes.has(code) || unavailableStates.has(code) || distrustCodes.test(code)) {
+    if (unreachableCodes.has(code) || unavailableStates.has(code) || tlsFailureCode.test(code)) {
       return true;
     }
     // It ends a session, or none begins.

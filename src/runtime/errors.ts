@@ -184,3 +184,7 @@ function rebuild(r: ErrorRecord): Error {
 function entry(http: number, grpc: number, retryable: boolean, publicMessage: string): CatalogueEntry {
   return { http, grpc, retryable, publicMessage };
 }
+
+/** Codes of Node's TLS: a server's certificate is not trusted, or what it speaks is no TLS. */
+export const tlsFailureCode =
+  /^(?:ERR_(?:SSL|TLS)_|EPROTO$|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|PATH_LENGTH_|INVALID_CA$|INVALID_PURPOSE$|HOSTNAME_MISMATCH$)/u;

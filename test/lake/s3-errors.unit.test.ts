@@ -11,6 +11,9 @@ it.each([
   [{ name: "RequestTimeTooSkewed", $metadata: { httpStatusCode: 403 } }, "set this one, or the store's"],
   [{ name: "XAdminUserNotFound", $metadata: { httpStatusCode: 404 } }, "it answers XAdminUserNotFound (HTTP 404)"],
   [{ code: "ECONNREFUSED" }, "check SVC_S3_ENDPOINT, or AWS_REGION, and the network (ECONNREFUSED)"],
+  [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, "authority in NODE_EXTRA_CA_CERTS"],
+  [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, "or check SVC_S3_ENDPOINT (ERR_TLS_CERT_ALTNAME_INVALID)"],
+  [{ code: "EPROTO" }, "or it has no TLS"],
 ])("%o is told with what to do", (facts, sentence) => {
   const { code, message } = storeError("be used", thrown(facts));
   expect([code, message]).toEqual(["UNAVAILABLE", expect.stringContaining(sentence)]);

@@ -1,5 +1,5 @@
 /** Failures of an S3 store as the service's own: nothing of a request (credentials, signatures) goes into a log. */
-import { ServiceError } from "../../runtime/errors.js";
+import { ServiceError, tlsFailureCode } from "../../runtime/errors.js";
 
 /** What the SDK's errors carry. */
 interface Failure {
@@ -55,6 +55,10 @@ const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
   [/^RequestTimeTooSkewed$/u, "its clock and that of this machine differ: set this one, or the store's"],
   [/^InvalidBucketName$/u, "it takes no bucket of this name: correct SVC_OBJECT_STORE_URI"],
+  [
+    tlsFailureCode,
+    "its certificate is not trusted, or it has no TLS: name the certificate's authority in NODE_EXTRA_CA_CERTS, or check SVC_S3_ENDPOINT",
+  ],
   [/^E[A-Z_]{4,}$/u, "no connection comes about: check SVC_S3_ENDPOINT, or AWS_REGION, and the network"],
   [/^(?:PermanentRedirect|AuthorizationHeaderMalformed)$/u, "the bucket is in another region: set AWS_REGION"],
 ];
