@@ -63,7 +63,6 @@ export class DiskBlocks {
   readonly #o: DiskBlocksOptions;
   /** In the order of their last use. */
   readonly #blocks = new Map<string, Stored>();
-  readonly #directories = new Set<string>();
   /** Blocks that wait to be written, or are being written. */
   readonly #pending = new Map<string, Pending>();
   readonly #queue: Pending[] = [];
@@ -217,10 +216,8 @@ export class DiskBlocks {
     const temporary = path.join(directory, `.${randomBytes(8).toString("hex")}${temporarySuffix}`);
     const crc = crc32(bytes);
     const file = path.join(directory, fileNameOf(block, crc));
-    if (!this.#directories.has(directory)) {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      this.#directories.add(directory);
-    }
+    // Each time: somebody may have removed it.
+    await mkdir(directory, { recursive: true, mode: 0o700 });
     try {
       const handle = await open(temporary, "wx", 0o600);
       try {
@@ -233,8 +230,6 @@ export class DiskBlocks {
       await rename(temporary, file);
       await this.#o.at("file named");
     } catch (error) {
-      // Somebody may have removed the directory.
-      this.#directories.delete(directory);
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }

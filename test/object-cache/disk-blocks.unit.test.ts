@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { expect, it } from "vitest";
 
-import { blockName, objectIdOf } from "../../src/object-cache/blocks.js";
+import { blockBytes, blockName, objectIdOf } from "../../src/object-cache/blocks.js";
 import { DiskBlocks } from "../../src/object-cache/disk-blocks.js";
 import { createObjectCacheCounts } from "../../src/object-cache/object-cache-counts.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
@@ -37,6 +37,32 @@ it("keeps a block that was removed while it was written, and has come again", as
   await disk.idle();
   expect(await disk.read(name)).toEqual(bytes);
   expect(await metrics.text()).toContain("object_cache_damaged_blocks_total 0");
+  await disk.stop();
+  await rm(directory, { recursive: true });
+});
+
+it("goes on writing when somebody removes its directory", async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-disk-blocks-"));
+  const metrics = createMetrics();
+  const { disk } = await DiskBlocks.open({
+    directory,
+    maxBytes: 1 << 20,
+    counts: createObjectCacheCounts(metrics),
+    logger: createTappedLogger(),
+    onEvicted: () => undefined,
+    at: () => undefined,
+  });
+  const bytes = Buffer.from("a block");
+  const write = async (index: number): Promise<string> => {
+    const block = { objectId: objectIdOf("a/x"), index, objectBytes: index * blockBytes + bytes.length };
+    disk.write(block, bytes);
+    await disk.idle();
+    return blockName(block);
+  };
+  await write(0);
+  await rm(directory, { recursive: true });
+  expect(await disk.read(await write(1))).toEqual(bytes);
+  expect(await metrics.text()).toContain("object_cache_unwritten_blocks_total 0");
   await disk.stop();
   await rm(directory, { recursive: true });
 });
