@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 
 import { readBounded } from "telemetry-service-client/shared/bounded-body";
 import { isTrustworthyUrl, type OidcIssuer } from "../../runtime/config/oidc.js";
-import { ServiceError } from "../../runtime/errors.js";
+import { ServiceError, tlsFailureCode } from "../../runtime/errors.js";
 
 const maxDocumentBytes = 512 * 1024;
 
@@ -25,7 +25,9 @@ export function createIssuerFetch(issuer: OidcIssuer): IssuerFetch {
     if (!isTrustworthyUrl(url, issuer.allowHttp)) {
       throw new Error("the issuer names an address without https");
     }
-    const response = await send(url, init);
+    const response = await send(url, init).catch((error: unknown) => {
+      throw withReason(error);
+    });
     const body = await readBounded(response, maxDocumentBytes, "document");
     const { status } = response;
     const headers = new Headers(response.headers);
@@ -35,6 +37,19 @@ export function createIssuerFetch(issuer: OidcIssuer): IssuerFetch {
     const bodyless = status === 204 || status === 205 || status === 304;
     return new Response(bodyless ? null : body, { status, headers });
   };
+}
+
+/** Node.js says "fetch failed", and why only in the cause. */
+function withReason(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(cause instanceof Error)) {
+    return error;
+  }
+  const code = "code" in cause ? String(cause.code) : "";
+  const remedy = tlsFailureCode.test(code)
+    ? " (is its authority named in ca_file of SVC_OIDC_CONFIG, or in NODE_EXTRA_CA_CERTS?)"
+    : "";
+  return new Error(`${cause.message === "" ? code : cause.message}${remedy}`, { cause: error });
 }
 
 // Node.js 20 gives its own fetch no certificates after the start of the process; undici, which that is made

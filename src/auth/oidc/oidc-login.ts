@@ -223,7 +223,7 @@ function unlessUnreachable(fetchFrom: IssuerFetch): CustomFetch {
       // The library's types of bodies are wider than what it sends, which is a form or nothing.
       response = await fetchFrom(url, options as RequestInit);
     } catch (cause) {
-      throw new ProviderUnreachable("no answer", { cause });
+      throw new ProviderUnreachable(`no answer: ${cause instanceof Error ? cause.message : "unknown"}`, { cause });
     }
     if (response.status >= 500 || response.status === 429) {
       throw new ProviderUnreachable(`HTTP ${response.status}`);
