@@ -112,6 +112,8 @@ export type EngineStep =
       readonly kind: "stream";
       readonly sql: string;
       readonly values?: readonly EngineValue[];
+      /** Of the columns, when there are as many; else DuckDB's. */
+      readonly names?: readonly string[];
       /**
        * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of
        * files that is completed only here is opened once.

@@ -144,7 +144,9 @@ export class QueryService {
         held.files = files;
         const starts = plans.map((plan, i) => () => {
           const { executable } = inspections[i] ?? inspection;
-          return backend.run(executable, plan.sources(files), note === undefined ? ask : { ...ask, note });
+          // The columns of the result are called what they are with the first values.
+          const named = { ...executable, names: inspection.executable.names ?? [] };
+          return backend.run(named, plan.sources(files), note === undefined ? ask : { ...ask, note });
         });
         const [only, ...more] = starts;
         return only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();

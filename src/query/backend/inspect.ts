@@ -46,6 +46,8 @@ export interface Executable {
   readonly sql: string;
   /** Statements that make what it calls: before it, on the same connection. */
   readonly macros?: readonly string[];
+  /** What the columns of its result were described as: what is executed may be another text. Absent: DuckDB's names. */
+  readonly names?: readonly string[];
 }
 
 /** What there is to know about a query before it runs. Plain data. */
@@ -187,8 +189,10 @@ export async function inspect(inspector: Inspector, text: string, o: InspectOpti
   const { schema, asked, times } = await describe(run, query);
   const declared = o.parameters === "declare" ? declaredParameters(asked) : [];
   const described = declared.length === 0 ? schema : await describeOpen(inspector, text, o, declared);
+  const { executable, ...rest } = inspected(query, times.values());
   return {
-    ...inspected(query, times.values()),
+    ...rest,
+    executable: { ...executable, names: schema.map(({ name }) => name) },
     fields: query.explain === "none" ? described : explainFields,
     parameters: await withFields(run, query.casts, declared),
   };

@@ -85,6 +85,7 @@ export function stepsOf(
     const stream: EngineStep = {
       kind: "stream",
       sql: query.sql,
+      ...(query.names === undefined ? {} : { names: query.names }),
       messageBytes,
       beforeStart: lists.complete(),
       ...(maxResultRows > 0 ? { maxRows: maxResultRows } : {}),

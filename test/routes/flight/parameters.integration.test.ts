@@ -200,6 +200,15 @@ describe("a prepared statement", () => {
     expect(await rows(calls, same)).toHaveLength(2);
   });
 
+  it("has the columns of the first row of values", async () => {
+    const { handle } = await prepare("SELECT (SELECT count(*) FROM log_entries WHERE time > ?::TIMESTAMP)");
+    const bound = await bind(handle, table([["2025-01-01", "2025-01-02"], new Utf8()]));
+    const info = await calls.info(command(bound));
+    const { schema, numRows } = await calls.read(info);
+    expect(numRows).toBe(2);
+    expect(schema.names).toEqual(tableFromIPC(info["schema"] as Uint8Array).schema.names);
+  });
+
   it.each([
     "SELECT round(1.2345::DECIMAL(10,4), ?::INTEGER) AS v",
     "SELECT json_transform('{\"a\": 1}', ?) AS v",

@@ -380,6 +380,22 @@ describe("calls", () => {
     });
   });
 
+  it.each([
+    "SELECT time + INTERVAL 1 DAY FROM log_entries WHERE time > '2025-01-01'",
+    "SELECT time + INTERVAL 1 DAY FROM (SELECT time FROM log_entries WHERE time > '2025-01-01')",
+    "SELECT (SELECT count(*) FROM log_entries WHERE time > '2025-01-01')",
+    "SELECT (SELECT max(attr(properties, 'a')) FROM measures)",
+    "SELECT EXISTS (FROM measures WHERE attr(properties, 'a') = 'b')",
+    "SELECT attr(properties, 'a') || INTERVAL 1 DAY FROM spans WHERE kind_name = 'SERVER'",
+    "SELECT list_transform([1], lambda x: x + 1) FROM log_entries WHERE time > '2025-01-01'",
+  ])("%s: has the columns that were announced", async (query) => {
+    const info = await calls.info(any("CommandStatementQuery", { query }));
+    const announced = tableFromIPC(info["schema"] as Uint8Array).schema;
+    const { schema } = await calls.read(info);
+    expect(schema.fields.map(String)).toEqual(announced.fields.map(String));
+    expect(schema.names.join()).not.toContain("svc_");
+  });
+
   it("a statement of a transaction is UNIMPLEMENTED", async () => {
     const command = any("CommandStatementQuery", {
       query: "SELECT 1",
