@@ -124,6 +124,30 @@ it("is edited and saved, and tells of a variable that there is not", async () =>
   expect(await page.getByRole("region", { name: "Services" }).count()).toBe(0);
 });
 
+it("runs a cell as it is written, whatever it begins and ends with", async () => {
+  const page = await app.open("/screens", { allow: /400/ });
+  const written = {
+    Commented: "SELECT 'kept' AS word; -- the end",
+    Explained: "-- why\nEXPLAIN ANALYZE SELECT count(*) FROM log_entries;",
+    Described: "DESCRIBE log_entries",
+    Listed: "SHOW TABLES",
+    Wrong: "SELECT time\nFROM log_entries\nWHERE no_such_column = 1",
+    Broken: "SELECT time\nFROM log_entries\nWHERE level = = 1",
+  };
+  const tables = Object.entries(written).map(([title, sql]) => ({ kind: "table", id: title, title, sql }));
+  const log = { kind: "log", id: "log", title: "Logged", where: "level_name = 'error'\nAND service = = 'a'" };
+  expect(await put(page, "written", { config: { format: 1, cells: [...tables, log] }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/written`);
+  const cell = (title: string) => page.getByRole("region", { name: title });
+  await cell("Commented").getByText("kept").waitFor();
+  await cell("Explained").getByText("explain_value").waitFor();
+  await cell("Described").getByText("column_name").waitFor();
+  await cell("Listed").getByText("log_entries").first().waitFor();
+  await cell("Wrong").getByText("LINE 3: WHERE no_such_column = 1").waitFor();
+  await cell("Broken").getByText("LINE 3: WHERE level = = 1").waitFor();
+  await cell("Logged").getByText("LINE 2: AND service = = 'a'").waitFor();
+});
+
 it("shows the second of two who save what the first has changed", async () => {
   const allow = /409/;
   const first = await app.open("/screens", { allow });

@@ -113,7 +113,7 @@ function TableView({ cell, context }: { readonly cell: TableCell; readonly conte
 
 function LogView({ cell, context }: { readonly cell: LogCell; readonly context: CellContext }): ReactElement {
   const where = cell.where.trim() === "" ? "true" : cell.where;
-  const sql = `SELECT time, level_name, service_name, msg FROM log_entries WHERE (\n${where}\n) ORDER BY time DESC LIMIT 500`;
+  const sql = `SELECT time, level_name, service_name, msg FROM log_entries WHERE (${where}\n) ORDER BY time DESC LIMIT 500`;
   const query = useCellQuery(sql, context);
   return (
     <QueryPart title={cell.title} query={query}>

@@ -40,8 +40,19 @@ export function bindVariables(sql: string, values: ReadonlyMap<string, VariableV
 
 /**
  * A statement that reads and changes nothing, whoever runs it: somebody else may have written it, and functions that
- * change something are refused within another query.
+ * change something are refused within another query. Lines stay where they are, because errors name them.
  */
 export function readOnly(sql: string): string {
-  return `SELECT * FROM (\n${sql.replace(/;\s*$/, "")}\n) AS cell`;
+  const [explain = ""] =
+    /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?:(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/i.exec(sql) ?? [];
+  return `${explain === "" ? "" : `${explain} `}SELECT * FROM (${withoutEnd(sql.slice(explain.length))}\n) AS cell`;
+}
+
+/** Without a semicolon that nothing but comments follow. */
+function withoutEnd(sql: string): string {
+  const blank = (text: string): string => text.replaceAll(/[^\n]/g, " ");
+  const code = sql.replace(tokens, (token: string) =>
+    /^(?:--|\/\*)/.test(token) ? blank(token) : "x".repeat(token.length),
+  );
+  return sql.slice(0, /;[;\s]*$/.exec(code)?.index);
 }

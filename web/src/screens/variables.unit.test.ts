@@ -32,9 +32,16 @@ it("names variables that there are not, and leaves $1 to the server", () => {
   });
 });
 
-it("has a cell run within another query, whatever it ends with", () => {
-  expect(readOnly("SELECT 1; ")).toBe("SELECT * FROM (\nSELECT 1\n) AS cell");
-  expect(readOnly("SELECT 1 -- one")).toBe("SELECT * FROM (\nSELECT 1 -- one\n) AS cell");
+it.each([
+  ["SELECT 1; ", "SELECT * FROM (SELECT 1\n) AS cell"],
+  ["SELECT 1 -- one", "SELECT * FROM (SELECT 1 -- one\n) AS cell"],
+  ["SELECT 1; -- one\n/* two; */ ;", "SELECT * FROM (SELECT 1\n) AS cell"],
+  ["SELECT ';' -- ;", "SELECT * FROM (SELECT ';' -- ;\n) AS cell"],
+  ["-- one\nEXPLAIN SELECT 1;", "-- one\nEXPLAIN SELECT * FROM ( SELECT 1\n) AS cell"],
+  ["explain /* all */ analyze SELECT 1", "explain /* all */ analyze SELECT * FROM ( SELECT 1\n) AS cell"],
+  ["SELECT 1 AS explain", "SELECT * FROM (SELECT 1 AS explain\n) AS cell"],
+])("has a cell run within another query, whatever it begins and ends with: %j", (sql, run) => {
+  expect(readOnly(sql)).toBe(run);
 });
 
 it("writes NULL for a variable without a value, which is of any type", () => {
