@@ -166,6 +166,23 @@ it("shows the second of two who save what the first has changed", async () => {
   await first.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
+it("tells the second of two who save that the first has moved the screen", async () => {
+  const page = await app.open("/screens", { allow: /409/ });
+  const config = { format: 1, cells: cells.slice(0, 1) };
+  expect(await put(page, "moving", { config, version: 0 })).toBe(201);
+  const folder = { method: "POST", headers: { "content-type": "application/json" }, body: '{"name":"Shop"}' };
+  expect(await page.evaluate(async (init) => (await fetch("/api/folders", init)).status, folder)).toBe(201);
+  await page.goto(`${app.url}/screen/moving`);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
+  expect(await put(page, "moving", { config, folder: "Shop", version: 1 })).toBe(200);
+  await page.getByRole("button", { name: "Save" }).click();
+  const dialog = page.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
+  await dialog.getByText("moved to the folder Shop").waitFor();
+  await dialog.getByText("changed: Mine").waitFor();
+  await screenshot(page, "screen-conflict");
+});
+
 it("takes a variable of numbers that is empty for NULL", async () => {
   const page = await app.open("/screens");
   const variable = { kind: "variable", id: "v", name: "least", label: "At least", type: "number", value: "", sql: "" };

@@ -243,8 +243,20 @@ export function titleOf(cell: Cell): string {
   }
 }
 
+/** What people change of a screen. */
+export interface ScreenState {
+  readonly config: ScreenConfig;
+  readonly folder: string | null;
+}
+
 /** What differs between two states of a screen, a line a cell. */
-export function differencesOf(before: ScreenConfig, after: ScreenConfig): string[] {
+export function differencesOf(from: ScreenState, to: ScreenState): string[] {
+  const before = from.config;
+  const after = to.config;
+  const folder =
+    from.folder === to.folder
+      ? []
+      : [to.folder === null ? "moved out of its folder" : `moved to the folder ${to.folder}`];
   const old = new Map(before.cells.map((cell) => [cell.id, cell]));
   const added = after.cells.filter(({ id }) => !old.has(id)).map((cell) => `added: ${titleOf(cell)}`);
   const changed = after.cells
@@ -252,10 +264,10 @@ export function differencesOf(before: ScreenConfig, after: ScreenConfig): string
     .map((cell) => `changed: ${titleOf(cell)}`);
   const now = new Set(after.cells.map(({ id }) => id));
   const gone = before.cells.filter(({ id }) => !now.has(id)).map((cell) => `removed: ${titleOf(cell)}`);
-  const kept = (from: ScreenConfig): string =>
-    from.cells.flatMap(({ id }) => (old.has(id) && now.has(id) ? [id] : [])).join(" ");
+  const kept = (state: ScreenConfig): string =>
+    state.cells.flatMap(({ id }) => (old.has(id) && now.has(id) ? [id] : [])).join(" ");
   const moved = kept(before) === kept(after) ? [] : ["moved: the order of cells"];
-  return [...added, ...changed, ...gone, ...moved];
+  return [...folder, ...added, ...changed, ...gone, ...moved];
 }
 
 let ids = 0;

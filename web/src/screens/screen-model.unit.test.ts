@@ -37,13 +37,16 @@ it("tells what differs", () => {
   const [a, b, c] = [newCell("markdown"), newCell("chart"), newCell("log")];
   const before = parseScreen({ cells: [a, b, c] });
   const after = parseScreen({ cells: [c, { ...b, title: "Other" }, newCell("table")] });
-  expect(differencesOf(before, after)).toEqual([
+  const state = (config: typeof before, folder: string | null = null) => ({ config, folder });
+  expect(differencesOf(state(before), state(after, "Shop"))).toEqual([
+    "moved to the folder Shop",
     "added: Services",
     "changed: Other",
     "removed: A heading",
     "moved: the order of cells",
   ]);
-  expect(differencesOf(before, before)).toEqual([]);
+  expect(differencesOf(state(before, "Shop"), state(before))).toEqual(["moved out of its folder"]);
+  expect(differencesOf(state(before), state(before))).toEqual([]);
 });
 
 it.each([

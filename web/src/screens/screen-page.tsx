@@ -19,7 +19,14 @@ import type { CellContext } from "./cell-query.js";
 import { CellView } from "./cells.js";
 import css from "./screen.module.css";
 import { downloadScreen } from "./screen-file.js";
-import { differencesOf, parseScreen, type ScreenConfig, ScreenError, variablesOf } from "./screen-model.js";
+import {
+  differencesOf,
+  parseScreen,
+  type ScreenConfig,
+  ScreenError,
+  type ScreenState,
+  variablesOf,
+} from "./screen-model.js";
 import {
   deleteScreen,
   getScreen,
@@ -47,17 +54,12 @@ export default function ScreenPage(): ReactElement {
   return data === undefined ? <Skeleton /> : <Loaded key={data.name} screen={data} />;
 }
 
-/** What is edited: null while it is only looked at. */
-interface Draft {
-  readonly config: ScreenConfig;
-  readonly folder: string | null;
-}
-
 function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
   const queryClient = useQueryClient();
   const navigate = useNavigate();
   const [saved, setSaved] = useState(screen);
-  const [draft, setDraft] = useState<Draft | null>(null);
+  // Null while it is only looked at.
+  const [draft, setDraft] = useState<ScreenState | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const [theirs, setTheirs] = useState<Screen | null>(null);
   const [deleting, setDeleting] = useState(false);
@@ -199,8 +201,8 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
       />
       {theirs === null || draft === null ? null : (
         <Conflict
-          mine={draft.config}
-          base={parsed.config}
+          mine={draft}
+          base={{ config: parsed.config, folder: saved.folder }}
           theirs={theirs}
           onClose={() => setTheirs(null)}
           onTake={() => {
@@ -271,8 +273,8 @@ function DeleteDialog(o: {
 
 /** Somebody else has saved the screen meanwhile: what they changed, and what to do. */
 function Conflict(o: {
-  readonly mine: ScreenConfig;
-  readonly base: ScreenConfig;
+  readonly mine: ScreenState;
+  readonly base: ScreenState;
   readonly theirs: Screen;
   readonly onClose: () => void;
   readonly onTake: () => void;
@@ -282,7 +284,7 @@ function Conflict(o: {
   const other = parsedConfig(theirs.config);
   const list = (lines: readonly string[]): ReactElement =>
     lines.length === 0 ? (
-      <p>nothing in its cells</p>
+      <p>nothing that a screen shows</p>
     ) : (
       <ul>
         {lines.map((line) => (
@@ -308,7 +310,7 @@ function Conflict(o: {
       <p>
         Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}. They changed:
       </p>
-      {list(differencesOf(base, other.config))}
+      {list(differencesOf(base, { config: other.config, folder: theirs.folder }))}
       <p>You changed:</p>
       {list(differencesOf(base, mine))}
     </Dialog>
