@@ -107,12 +107,14 @@ export function parseScreen(config: unknown): ScreenConfig {
   if (!Array.isArray(cells)) {
     throw new ScreenError("This is no screen: its cells are no list.");
   }
-  return { format: screenFormat, cells: cells.map((cell) => parseCell(cell, true)) };
+  const taken = new Set<string>();
+  return { format: screenFormat, cells: cells.map((cell) => parseCell(cell, taken, true)) };
 }
 
-function parseCell(cell: unknown, groups: true): Cell;
-function parseCell(cell: unknown, groups: false): LeafCell;
-function parseCell(cell: unknown, groups: boolean): Cell {
+/** @param taken ids of the cells before, to which that of this one is added */
+function parseCell(cell: unknown, taken: Set<string>, groups: true): Cell;
+function parseCell(cell: unknown, taken: Set<string>, groups: false): LeafCell;
+function parseCell(cell: unknown, taken: Set<string>, groups: boolean): Cell {
   if (!isRecord(cell)) {
     throw new ScreenError("This is no screen: one of its cells is no object.");
   }
@@ -120,7 +122,12 @@ function parseCell(cell: unknown, groups: boolean): Cell {
     const value = cell[name];
     return typeof value === "string" ? value : "";
   };
-  const id = text("id") === "" ? newId() : text("id");
+  // Who copies a cell in a file may leave its id; each is edited by its own, the same whenever the screen is read.
+  let id = text("id");
+  for (let place = taken.size; id === "" || taken.has(id); place++) {
+    id = `cell-${place}`;
+  }
+  taken.add(id);
   const { kind } = cell;
   switch (kind) {
     case "markdown":
@@ -154,7 +161,7 @@ function parseCell(cell: unknown, groups: boolean): Cell {
       };
     case "group":
       if (groups && Array.isArray(cell["cells"])) {
-        return { kind, id, cells: cell["cells"].map((each) => parseCell(each, false)) };
+        return { kind, id, cells: cell["cells"].map((each) => parseCell(each, taken, false)) };
       }
       throw new ScreenError("This is no screen: a group holds cells, and no groups.");
     default:

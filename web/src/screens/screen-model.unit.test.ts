@@ -49,6 +49,17 @@ it("tells what differs", () => {
   expect(differencesOf(state(before), state(before))).toEqual([]);
 });
 
+it("gives each cell an id of its own, the same whenever the screen is read", () => {
+  const written = {
+    cells: [{ kind: "log", id: "a" }, { kind: "group", cells: [{ kind: "log", id: "a" }] }, { kind: "log" }],
+  };
+  const { cells } = parseScreen(written);
+  const ids = cells.flatMap((cell) => [cell.id, ...(cell.kind === "group" ? cell.cells.map(({ id }) => id) : [])]);
+  expect(new Set(ids).size).toBe(4);
+  expect(ids[0]).toBe("a");
+  expect(parseScreen(written)).toEqual({ format: 1, cells });
+});
+
 it.each([
   ["{", /no JSON/],
   ["[]", /no format/],
