@@ -141,6 +141,23 @@ export function formatTime(
   return o.date === false ? clock : `${date} ${clock}`;
 }
 
+/**
+ * The moment at which clocks of the chosen zone show what one in UTC shows at `wallMs`: the later of two, and as long
+ * after the change as it says where clocks skip it.
+ */
+export function momentOfClock(wallMs: number): number {
+  const found = [-dayMs, dayMs].map((by) => wallMs + by - clockAt(wallMs + by) + wallMs);
+  const right = found.filter((ms) => clockAt(ms) === wallMs);
+  return Math.max(...(right.length === 0 ? found : right));
+}
+
+/** What clocks of the chosen zone show, as the moment at which one in UTC shows the same. */
+export function clockAt(ms: number): number {
+  return Date.parse(`${formatTime(ms).replace(" ", "T")}Z`);
+}
+
+const dayMs = 86_400_000;
+
 /** From here on years need no sign. */
 const firstYearMs = Date.parse("0001-01-03");
 /** The last moment that a Date holds. SQL has later ones, and `infinity`. */

@@ -9,7 +9,9 @@ import {
   formatPercent,
   formatTime,
   formatTimeExact,
+  momentOfClock,
   oneLine,
+  showTimesIn,
 } from "./format.js";
 
 describe("formatDuration", () => {
@@ -80,4 +82,20 @@ it("keeps text of others on its line and in its order", () => {
   expect(oneLine("first\nsecond\t\u001b[31m\u007f\u0085")).toBe("first␊second␉␛[31m␡�");
   expect(oneLine("\u202eexe.tnemucod (08446ec4)")).toBe("exe.tnemucod (08446ec4)");
   expect(oneLine("שלום héllo 😀 👩\u200d🚀")).toBe("שלום héllo 😀 👩\u200d🚀");
+});
+
+it.each([
+  ["Europe/Berlin", "2026-03-29T02:30", "2026-03-29T01:30"], // skipped
+  ["Europe/Berlin", "2026-10-25T02:30", "2026-10-25T01:30"], // shown twice
+  ["America/Sao_Paulo", "2018-11-04T00:00", "2018-11-04T03:00"], // a day without a midnight
+  ["America/New_York", "2026-03-08T02:30", "2026-03-08T07:30"],
+  ["Asia/Kathmandu", "2026-01-01T00:00", "2025-12-31T18:15"],
+  ["Pacific/Apia", "2011-12-30T12:00", "2011-12-30T22:00"], // a day that was not
+])("finds the moment at which clocks in %s show %s", (zone, clock, moment) => {
+  showTimesIn(zone);
+  try {
+    expect(new Date(momentOfClock(Date.parse(`${clock}Z`))).toISOString().slice(0, 16)).toBe(moment);
+  } finally {
+    showTimesIn(null);
+  }
 });

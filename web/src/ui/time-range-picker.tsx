@@ -5,7 +5,7 @@ import { type ReactElement, useState } from "react";
 
 import controls from "./controls.module.css";
 import { Button, TextField } from "./controls.js";
-import { formatTime } from "./format.js";
+import { formatTime, momentOfClock } from "./format.js";
 import {
   isRange,
   movedRange,
@@ -144,12 +144,6 @@ function meant(text: string, before: string): string {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59) {
     return text.trim();
   }
-  // The zone's offset is asked for twice: at the first guess it may be that of another time of the year.
-  const once = wall - offsetMs(wall);
-  const ms = wall - offsetMs(once);
+  const ms = momentOfClock(wall);
   return Number.isFinite(ms) ? new Date(ms).toISOString() : text.trim();
-}
-
-function offsetMs(ms: number): number {
-  return Date.parse(`${formatTime(ms).replace(" ", "T")}Z`) - ms;
 }

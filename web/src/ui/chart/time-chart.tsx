@@ -13,11 +13,11 @@ import uPlot from "uplot";
 
 import { classes } from "../controls.js";
 import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";
-import { formatTime } from "../format.js";
 import type { ResolvedRange } from "../time-range.js";
 import css from "./chart.module.css";
 import { Legend } from "./legend.js";
 import { type ChartData, stacked } from "./series.js";
+import { type TimeTick, timeTicks } from "./time-ticks.js";
 import { formatUnit, type Unit } from "./units.js";
 import { useRangeZoom } from "./use-zoom.js";
 
@@ -39,6 +39,9 @@ export interface TimeChartProps {
 }
 
 const cursors = uPlot.sync("page");
+/** Of the axis of values, and that a label of time has. */
+const valuesWidth = 56;
+const labelWidth = 90;
 
 export function TimeChart(o: TimeChartProps): ReactElement {
   const { data, range, unit = "number", kind = "lines", height = 180, title, heading = false } = o;
@@ -170,7 +173,7 @@ function optionsFor(o: {
   const grid = resolvedColour("var(--border)");
   const font = '11px "Inter Variable", sans-serif';
   const axis = { stroke: muted, font, ticks: { stroke: grid, width: 1, size: 4 }, grid: { stroke: grid, width: 1 } };
-  const spanMs = o.range.endMs - o.range.beginMs;
+  let ticks: readonly TimeTick[] = [];
   const bars = uPlot.paths.bars?.({ size: [0.85, 60, 1], align: 1 });
   return {
     width: Math.max(80, o.width),
@@ -186,11 +189,19 @@ function optionsFor(o: {
         ...axis,
         size: 30,
         grid: { show: false },
-        space: 90,
-        incrs: timeSteps,
-        values: (_self, splits) => splits.map((second) => timeLabel(second * 1000, spanMs)),
+        incrs: [1e12], // any that is large enough: the labels are where `splits` has them
+        splits: (self, _axis, min, max) => {
+          ticks = timeTicks({ beginMs: min * 1000, endMs: max * 1000 }, (self.width - valuesWidth) / labelWidth);
+          return ticks.map(({ ms }) => ms / 1000);
+        },
+        values: () => ticks.map(({ text }) => text),
       },
-      { ...axis, size: 56, space: 32, values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)) },
+      {
+        ...axis,
+        size: valuesWidth,
+        space: 32,
+        values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)),
+      },
     ],
     cursor: {
       sync: { key: "page" },
@@ -206,7 +217,7 @@ function optionsFor(o: {
           label,
           stroke: colour,
           width: o.kind === "bars" ? 0 : 1.5,
-          points: { show: o.drawn.data[0].length < 3 },
+          points: { show: o.kind === "lines" && o.drawn.data[0].length < 3 },
           ...(o.kind === "bars" && bars !== undefined ? { paths: bars, fill: colour } : {}),
         };
       }),
@@ -226,23 +237,6 @@ function optionsFor(o: {
       ],
     },
   };
-}
-
-const timeSteps = [
-  0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600,
-  43_200, 86_400, 172_800, 604_800, 1_209_600, 2_419_200,
-];
-
-/** As much of a time as the span needs. */
-function timeLabel(ms: number, spanMs: number): string {
-  const whole = formatTime(ms, { digits: spanMs < 10_000 ? 3 : 0 });
-  if (spanMs > 3 * 86_400_000) {
-    return whole.slice(5, 10);
-  }
-  if (spanMs > 86_400_000) {
-    return whole.slice(5, 16);
-  }
-  return spanMs > 10 * 60_000 ? whole.slice(11, 16) : whole.slice(11);
 }
 
 /** @param alone show this one and no other, or all again */
