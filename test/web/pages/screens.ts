@@ -148,6 +148,17 @@ it("runs a cell as it is written, whatever it begins and ends with", async () =>
   await cell("Logged").getByText("LINE 2: AND service = = 'a'").waitFor();
 });
 
+it("draws a chart over a column of dates", async () => {
+  const page = await app.open("/screens");
+  const sql = "SELECT time::DATE AS day, count(*) AS records FROM log_entries GROUP BY ALL";
+  const chart = { kind: "chart", id: "days", title: "Days", sql, look: "bars", unit: "" };
+  expect(await put(page, "days", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/days`);
+  await page.getByRole("region", { name: "Days" }).getByRole("img").first().waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "screen-days");
+});
+
 it("shows the second of two who save what the first has changed", async () => {
   const allow = /409/;
   const first = await app.open("/screens", { allow });

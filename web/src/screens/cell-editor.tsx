@@ -184,8 +184,8 @@ function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
       </div>
       <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
-        The first time is the axis, numbers are values, the first text tells series apart. $interval is the seconds of a
-        bucket that fits the width; $name is a variable.
+        The first time or date is the axis, numbers are values, the first text tells series apart. $interval is the
+        seconds of a bucket that fits the width; $name is a variable.
       </p>
     </>
   );

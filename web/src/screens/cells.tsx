@@ -5,8 +5,9 @@ import { type ReactElement, useMemo, useState } from "react";
 import type { Column } from "../arrow/column.js";
 import type { QueryResult } from "../api/query.js";
 import { absoluteRange } from "../ui/time-range.js";
+import { useSettings } from "../app/settings.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { type ChartData, toSeries } from "../ui/chart/series.js";
+import { type ChartData, isTime, rangeOfDays, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { unitOf } from "../ui/chart/units.js";
 import { levelColour } from "../ui/colours.js";
@@ -54,6 +55,7 @@ function LeafView({ cell, context }: { readonly cell: LeafCell; readonly context
 
 function ChartView({ cell, context }: { readonly cell: ChartCell; readonly context: CellContext }): ReactElement {
   const { resolved, setRange } = useTimeRange();
+  useSettings(); // days begin where the zone says
   const query = useCellQuery(cell.sql, context);
   return (
     <QueryPart title={cell.title} query={query}>
@@ -65,7 +67,7 @@ function ChartView({ cell, context }: { readonly cell: ChartCell; readonly conte
           <TimeChart
             title={cell.title}
             data={data}
-            range={resolved}
+            range={data.isOfDays ? rangeOfDays(data.times, resolved) : resolved}
             kind={cell.look}
             unit={unitOf(cell.unit)}
             onRange={(range) => setRange(absoluteRange(range))}
@@ -78,23 +80,25 @@ function ChartView({ cell, context }: { readonly cell: ChartCell; readonly conte
 }
 
 /** The first time is the axis; of several numbers each is a series, else the first text tells them apart. */
-function chartOf(result: QueryResult): ChartData | null {
+function chartOf(result: QueryResult): (ChartData & { readonly isOfDays: boolean }) | null {
   const { columns } = result;
-  const time = columns.find(({ type }) => type.kind === "timestamp");
+  const time = columns.find(isTime);
   const numbers = columns.filter(({ type }) => isNumeric(type));
   const [first] = numbers;
   if (time === undefined || first === undefined) {
     return null;
   }
+  const isOfDays = time.type.kind === "date";
   const name = columns.find(({ type }) => type.kind === "text" || type.kind === "dictionary")?.name ?? null;
   if (name !== null || numbers.length === 1) {
     const data = toSeries(result, { time: time.name, value: first.name, name });
     return name === "level_name"
-      ? { ...data, series: data.series.map((each) => ({ ...each, colour: levelColour(each.name) })) }
-      : data;
+      ? { ...data, isOfDays, series: data.series.map((each) => ({ ...each, colour: levelColour(each.name) })) }
+      : { ...data, isOfDays };
   }
   const parts = numbers.map((column) => toSeries(result, { time: time.name, value: column.name, name: null }));
   return {
+    isOfDays,
     times: parts[0]?.times ?? new Float64Array(0),
     series: parts.flatMap(({ series: [only] }, i) =>
       only === undefined ? [] : [{ ...only, name: numbers[i]?.name ?? only.name }],

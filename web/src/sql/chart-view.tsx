@@ -3,9 +3,9 @@ import { type ReactElement, useMemo } from "react";
 
 import type { QueryResult } from "../api/query.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
+import { useSettings } from "../app/settings.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import type { Column } from "../arrow/column.js";
-import { toSeries } from "../ui/chart/series.js";
+import { isTime, rangeOfDays, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { type Unit } from "../ui/chart/units.js";
 import { Select } from "../ui/controls.js";
@@ -25,12 +25,11 @@ const units: readonly { readonly value: Unit; readonly label: string }[] = [
   { value: "fraction", label: "Percent" },
 ];
 
-const isTime = ({ type }: Column): boolean => type.kind === "timestamp" || type.kind === "date";
-
 export function ChartView({ result, stale }: { readonly result: QueryResult; readonly stale: boolean }): ReactElement {
   const search = useSearchParameters();
   const change = useChangeSearch();
   const { resolved, setRange } = useTimeRange();
+  const { timeZone } = useSettings();
   const choice = (key: string, from: readonly string[]): string => {
     const asked = textOf(search[key]);
     return asked !== null && from.includes(asked) ? asked : (from[0] ?? "");
@@ -45,7 +44,7 @@ export function ChartView({ result, stale }: { readonly result: QueryResult; rea
   const unit = units.find((each) => each.value === search["unit"])?.value ?? "number";
   const data = useMemo(
     () => toSeries(result, { time, value, name: name === "" ? null : name }),
-    [result, time, value, name],
+    [result, time, value, name, timeZone], // days begin where the zone says
   );
   if (times.length === 0 || numbers.length === 0) {
     return (
@@ -54,7 +53,8 @@ export function ChartView({ result, stale }: { readonly result: QueryResult; rea
       </EmptyState>
     );
   }
-  const range = rangeOf(data.times, resolved);
+  const isOfDays = result.columns.some((column) => column.name === time && column.type.kind === "date");
+  const range = isOfDays ? rangeOfDays(data.times, resolved) : rangeOf(data.times, resolved);
   const pick = (key: string, label: string, chosen: string, from: readonly string[]): ReactElement => (
     <Select
       label={label}

@@ -1,7 +1,8 @@
 /** Series of a chart, and what a result of a query makes of them. */
 import type { QueryResult } from "../../api/query.js";
 import { type Column, keyText } from "../../arrow/column.js";
-import { lastDateMs } from "../format.js";
+import { lastDateMs, momentOfClock } from "../format.js";
+import type { ResolvedRange } from "../time-range.js";
 
 export interface ChartSeries {
   readonly name: string;
@@ -19,7 +20,7 @@ export interface ChartData {
 
 /**
  * The rows of a result as series, in the order in which their names come.
- * @param o.time a column of timestamps; @param o.value of numbers; @param o.name what tells series apart; null: one.
+ * @param o.time a column of timestamps, or of dates, whose days begin where those of the chosen zone do; @param o.value of numbers; @param o.name what tells series apart; null: one.
  * @param o.fill of times at which a series has no row.
  */
 export function toSeries(
@@ -33,12 +34,13 @@ export function toSeries(
   if (time === undefined || value === undefined) {
     return { times: new Float64Array(0), series: [] };
   }
-  const moments = new Set(Array.from({ length: result.rows }, (_, row) => time.number(row)).filter(isMoment));
+  const momentAt = time.type.kind === "date" ? dayBeginning(time) : (row: number) => time.number(row);
+  const moments = new Set(Array.from({ length: result.rows }, (_, row) => momentAt(row)).filter(isMoment));
   const times = Float64Array.from(moments).sort();
   const places = new Map(Array.from(times, (ms, at) => [ms, at]));
   const found = new Map<string, Float64Array>();
   for (let row = 0; row < result.rows; row++) {
-    const at = places.get(time.number(row));
+    const at = places.get(momentAt(row));
     if (at === undefined) {
       continue;
     }
@@ -52,6 +54,31 @@ export function toSeries(
   }
   return { times, series: [...found].map(([each, values]) => ({ name: each, values })) };
 }
+
+/** When the days of a column of dates begin. */
+function dayBeginning(date: Column): (row: number) => number {
+  const known = new Map<number, number>();
+  return (row) => {
+    const ms = date.number(row);
+    const begin = known.get(ms) ?? (isMoment(ms) ? momentOfClock(ms) : ms);
+    known.set(ms, begin);
+    return begin;
+  };
+}
+
+/** Whether a chart can have a column as its axis. */
+export const isTime = ({ type }: Column): boolean => type.kind === "timestamp" || type.kind === "date";
+
+/** What a chart of days shows: all of them in whole, and the range of the page where that is near. */
+export function rangeOfDays(times: Float64Array, page: ResolvedRange): ResolvedRange {
+  const beginMs = times[0] ?? page.beginMs;
+  const endMs = (times.at(-1) ?? page.endMs) + dayMs;
+  return beginMs >= page.endMs || endMs <= page.beginMs
+    ? { beginMs, endMs }
+    : { beginMs: Math.min(beginMs, page.beginMs), endMs: Math.max(endMs, page.endMs) };
+}
+
+const dayMs = 86_400_000;
 
 /** Null and `infinity` have no place on an axis. */
 const isMoment = (ms: number): boolean => Math.abs(ms) <= lastDateMs;

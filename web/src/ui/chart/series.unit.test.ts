@@ -1,8 +1,9 @@
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 
 import { Column, type Value } from "../../arrow/column.js";
 import type { QueryResult } from "../../api/query.js";
-import { isDrawn, stacked, toSeries } from "./series.js";
+import { showTimesIn } from "../format.js";
+import { isDrawn, rangeOfDays, stacked, toSeries } from "./series.js";
 
 const infinity = (2n ** 63n - 1n) * 1000n;
 
@@ -28,4 +29,25 @@ it("stacks what is not finite as nothing, and says whether there is anything to 
   expect(stacked(mixed.series).map((sums) => [...sums])).toEqual([[0, 2, 0]]);
   expect(isDrawn(mixed)).toBe(true);
   expect(isDrawn(seriesOf(rows([1_000_000n, Number.NaN], [2_000_000n, Infinity])))).toBe(false);
+});
+
+it("begins the days of a column of dates where those of the zone do, and shows them in whole", () => {
+  const result = { rows: 2, columns: [new Column("time", { kind: "date", unit: "day" }), ...rows().columns.slice(1)] };
+  const days = [Date.UTC(2026, 0, 2), Date.UTC(2026, 0, 3)];
+  vi.spyOn(result.columns[0] as Column, "number").mockImplementation((row) => days[row] ?? Number.NaN);
+  showTimesIn("America/New_York");
+  onTestFinished(() => showTimesIn(null));
+  const { times } = seriesOf(result);
+  expect([...times].map((ms) => new Date(ms).toISOString())).toEqual([
+    "2026-01-02T05:00:00.000Z",
+    "2026-01-03T05:00:00.000Z",
+  ]);
+  const [first = 0] = times;
+  const hour = 3_600_000;
+  expect(rangeOfDays(times, { beginMs: first + 40 * hour, endMs: first + 41 * hour })).toEqual({
+    beginMs: first,
+    endMs: first + 48 * hour,
+  });
+  const later = { beginMs: first + 90 * hour, endMs: first + 91 * hour };
+  expect(rangeOfDays(times, later)).toEqual({ beginMs: first, endMs: first + 48 * hour });
 });
