@@ -2,7 +2,7 @@
 import { status } from "@grpc/grpc-js";
 import { FlightSqlError } from "telemetry-service-client/flight/flight-sql-error";
 import type { FlightCalls } from "telemetry-service-client/flight/flight-calls";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 import { maxQueriesOfServer, WebQueries, type WebQuery } from "../../../src/routes/web/query/web-queries.js";
 import type { DataSources } from "../../../src/routes/web/query/data-sources.js";
@@ -110,6 +110,18 @@ describe("a query", () => {
       expect(await queries.run(query(), () => Promise.resolve(false))).toBe(false);
     }
     expect(users.count).toBe(0);
+  });
+
+  it("is one of many without a warning of a leak", async () => {
+    const warnings: string[] = [];
+    const note = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
+    const queries = queriesOver(silent);
+    const running = Array.from({ length: 20 }, (_, i) => answerOf(queries, { session: String(i) }));
+    await queries.drain(0);
+    await Promise.all(running);
+    expect(warnings).toEqual([]);
   });
 
   it("waits for others when too many run, of whomever they are", async () => {

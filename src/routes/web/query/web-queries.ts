@@ -7,6 +7,7 @@
  * leaves cancels its query. Nothing waits for ever: a query has a deadline beyond that of the analytics server.
  */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 
 import { formatRfc3339Ns } from "telemetry-service-client/shared/rfc3339";
 import { followSignals } from "telemetry-service-client/shared/abort";
@@ -122,6 +123,8 @@ export class WebQueries {
 
   constructor(o: WebQueriesOptions) {
     this.#o = o;
+    // Every query listens to it.
+    setMaxListeners(0, this.#stopping.signal);
     const outcomes = o.metrics.counter("web_queries_total", "Queries of the web application by outcome", ["outcome"]);
     this.#count = (outcome) => {
       outcomes.inc({ outcome });
