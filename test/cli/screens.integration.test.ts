@@ -1,5 +1,5 @@
 /** `telemetry screens`, `usage` and `denials` against a real web server. */
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -97,6 +97,42 @@ describe("telemetry screens", () => {
     expect([kept.code, kept.stdout]).toEqual([1, expect.stringMatching(/kept +errors.json/)]);
     expect(await screens("pull", ["--force"])).toMatchObject({ "errors.json": "written" });
     expect(await screens("diff")).toMatchObject({ "errors.json": "unchanged" });
+  });
+
+  it("pulls over a file that was not changed here, and keeps one that was when others have saved since", async () => {
+    await screens("pull");
+    await put("errors", { version: 1, config: { by: "somebody else" } });
+    await put("latency", { version: 1, folder: "team", config: { by: "somebody else" } });
+    await edit("errors.json", { config: { by: "me" } });
+    const kept = await telemetry(["screens", "pull"]);
+    expect(kept.code).toBe(1);
+    expect(kept.stdout).toMatch(
+      /kept +errors.json +it was changed here since version 1, and the server has version 2;/,
+    );
+    expect(kept.stdout).toMatch(/written +team.latency.json/);
+    expect(JSON.parse(await readFile(fileOf("errors.json"), "utf8"))).toMatchObject({ config: { by: "me" } });
+    const fresh = { format: 1, name: "latency", folder: "team", version: 0, config: { by: "me" } };
+    await writeFile(fileOf("team/latency.json"), JSON.stringify(fresh));
+    expect(await screens("pull")).toMatchObject({ "team/latency.json": "kept" });
+  });
+
+  it("has one file for each screen, which moves with its folder, or stays where somebody has put it", async () => {
+    await screens("pull");
+    await rename(fileOf("errors.json"), fileOf("mine.json"));
+    await edit("mine.json", { config: { by: "me" } });
+    expect(await screens("push")).toEqual({ "mine.json": "saved", "team/latency.json": "unchanged" });
+    await put("errors", { version: 2, folder: "team", config: {} });
+    await put("latency", { version: 1, config: {} });
+    expect(await screens("pull")).toEqual({ "mine.json": "written", "latency.json": "written" });
+    expect(await screens("diff")).toEqual({ "mine.json": "unchanged", "latency.json": "unchanged" });
+  });
+
+  it("takes names that are too long for a file", async () => {
+    await put("é".repeat(127), { config: {} });
+    await put("?".repeat(255), { config: {} });
+    await put(`${"?".repeat(254)}!`, { config: {} });
+    expect(Object.keys(await screens("pull"))).toHaveLength(5);
+    expect(new Set(Object.values(await screens("push")))).toEqual(new Set(["unchanged"]));
   });
 
   it("makes screens of new files, and tells what is on the server only", async () => {

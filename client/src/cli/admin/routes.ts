@@ -32,6 +32,7 @@ export const routes = {
   testDenial: { method: "POST", path: "/api/query-denials/test" },
   listScreens: { method: "GET", path: "/api/screens" },
   getScreen: { method: "GET", path: "/api/screens/{name}" },
+  getScreenVersion: { method: "GET", path: "/api/screens/{name}/versions/{version}" },
   putScreen: { method: "PUT", path: "/api/screens/{name}" },
   listRetention: { method: "GET", path: "/api/retention" },
   putRetention: { method: "PUT", path: "/api/retention" },

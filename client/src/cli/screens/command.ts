@@ -1,4 +1,5 @@
 /** `telemetry screens`: screens of the web application as files, to be kept beside code. */
+import { rm } from "node:fs/promises";
 import path from "node:path";
 
 import { escapeControls } from "../../shared/escape-controls.js";
@@ -63,22 +64,56 @@ export const defineScreens: Define = (parent, runs, context) => {
 };
 
 const pull: Work = async ({ ask, directory, folder, force }) => {
-  const files = byName(await readScreenFiles(directory));
+  const files = byName(await localScreens(directory, null));
   const outcomes: Outcome[] = [];
   for (const screen of await remoteScreens(ask, folder)) {
     const file = files.get(screen.name);
-    const at = pathOf(screen);
-    if (file !== undefined && file.path === at && isSame(file, screen) && file.version === screen.version) {
+    const at = placeOf(screen, file);
+    if (file?.path === at && isSame(file, screen) && file.version === screen.version) {
       outcomes.push({ path: at, state: "unchanged", details: "" });
-    } else if (file !== undefined && !force && file.version === screen.version && !isSame(file, screen)) {
-      outcomes.push({ path: file.path, state: "kept", details: "it was changed here; push it, or pull with --force" });
+    } else if (file !== undefined && !force && (await isChanged(ask, file, screen))) {
+      const since = file.version === screen.version ? "" : `, and the server has version ${screen.version}`;
+      outcomes.push({
+        path: file.path,
+        state: "kept",
+        details: `it was changed here since version ${file.version}${since}; push it, or pull with --force`,
+      });
     } else {
-      await writeScreenFile(directory, screen);
+      await writeScreenFile(directory, at, screen);
+      if (file !== undefined && file.path !== at) {
+        await rm(path.join(directory, file.path));
+      }
       outcomes.push({ path: at, state: "written", details: `version ${screen.version}` });
     }
   }
   return outcomes;
 };
+
+/** Where a screen is written: where it is already, but that a file which lies by its folder goes to the new one. */
+function placeOf(screen: ScreenFile, file: FoundFile | undefined): string {
+  return file === undefined || file.path === pathOf(file) ? pathOf(screen) : file.path;
+}
+
+/** Whether a file holds what the server never had; also when the server does not know its version any more. */
+async function isChanged(ask: AskWeb, file: FoundFile, screen: ScreenFile): Promise<boolean> {
+  if (isSame(file, screen)) {
+    return false;
+  }
+  if (file.version === screen.version || file.version === 0) {
+    return true;
+  }
+  const { name, version } = file;
+  try {
+    const parts = { name, version: String(version) };
+    const before = await ask(requestOf(routes.getScreenVersion, { path: parts }));
+    return !isSame(file, screenOf({ ...(isObject(before) ? before : {}), name }));
+  } catch (error) {
+    if (error instanceof WebError && error.status === 404) {
+      return true;
+    }
+    throw error;
+  }
+}
 
 const push: Work = async ({ ask, directory, folder, force }) => {
   const outcomes: Outcome[] = [];
@@ -93,7 +128,7 @@ const push: Work = async ({ ask, directory, folder, force }) => {
       const version = force || screen === undefined ? (screen?.version ?? 0) : file.version;
       const body = { folder: file.folder, config: file.config, version };
       const saved = screenOf(await ask(requestOf(routes.putScreen, { path: { name: file.name }, body })));
-      await writeScreenFile(path.join(directory), saved);
+      await writeScreenFile(directory, file.path, saved);
       outcomes.push({ path: file.path, state: "saved", details: `version ${saved.version}` });
     } catch (error) {
       // Others may still be saved; what is wrong with all of them is not.

@@ -2,6 +2,7 @@
  * Screens as files: `<folder>/<name>.json` below a directory, or `<name>.json` for one in no folder. Names come from a
  * server, so what a file system could take for more than a name is percent-encoded.
  */
+import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
@@ -30,9 +31,10 @@ export function pathOf({ name, folder }: Pick<ScreenFile, "name" | "folder">): s
   return folder === null ? file : path.join(encodeName(folder), file);
 }
 
-/** Writes a screen, and its directory where that is missing. */
-export async function writeScreenFile(directory: string, { name, folder, version, config }: ScreenFile): Promise<void> {
-  const file = path.join(directory, pathOf({ name, folder }));
+/** Writes a screen to a path below the directory, and what directories of it are missing. */
+export async function writeScreenFile(directory: string, at: string, screen: ScreenFile): Promise<void> {
+  const { name, folder, version, config } = screen;
+  const file = path.join(directory, at);
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, `${JSON.stringify({ format, name, folder, version, config }, null, 2)}\n`);
 }
@@ -91,9 +93,20 @@ function parse(text: string, file: string): ScreenFile {
   return { name, folder, version, config };
 }
 
-/** Letters, digits and what is harmless in between stay as they are. */
+/**
+ * Letters, digits and what is harmless in between stay as they are. Of what is too long for a file system the beginning
+ * stays, and a hash tells it from others.
+ */
 function encodeName(name: string): string {
-  return name.replaceAll(/[^\p{L}\p{N} ._-]|^[. ]|[. ]$/gu, (character) =>
+  const encoded = name.replaceAll(/[^\p{L}\p{N} ._-]|^[. ]|[. ]$/gu, (character) =>
     [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
   );
+  if (Buffer.byteLength(encoded) <= maxNameBytes) {
+    return encoded;
+  }
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 16);
+  return `${encoded.slice(0, 40).replace(/[ .]$/, "")}~${hash}`;
 }
+
+/** File systems take 255; an ending follows. */
+const maxNameBytes = 200;
