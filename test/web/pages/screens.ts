@@ -148,6 +148,17 @@ it("runs a cell as it is written, whatever it begins and ends with", async () =>
   await cell("Logged").getByText("LINE 2: AND service = = 'a'").waitFor();
 });
 
+it("draws the first of too many series, and says so", async () => {
+  const page = await app.open("/screens");
+  const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";
+  const chart = { kind: "chart", id: "many", title: "Many", sql, look: "lines", unit: "" };
+  expect(await put(page, "many", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/many`);
+  await page.getByText("Only the first 50 of 10,000 series are drawn.").waitFor();
+  expect(await page.getByRole("row").count()).toBe(51);
+  await expectAccessible(page);
+});
+
 it("draws a chart over a column of dates", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT time::DATE AS day, count(*) AS records FROM log_entries GROUP BY ALL";

@@ -9,13 +9,11 @@ import { isTime, rangeOfDays, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { type Unit } from "../ui/chart/units.js";
 import { Select } from "../ui/controls.js";
-import { Banner, EmptyState } from "../ui/states.js";
+import { EmptyState } from "../ui/states.js";
 import { isNumeric } from "../ui/table/table-columns.js";
 import { absoluteRange } from "../ui/time-range.js";
 import css from "./sql-page.module.css";
 
-/** More make no picture, and no legend. */
-const mostSeries = 50;
 const units: readonly { readonly value: Unit; readonly label: string }[] = [
   { value: "number", label: "Plain numbers" },
   { value: "bytes", label: "Bytes" },
@@ -85,14 +83,9 @@ export function ChartView({ result, stale }: { readonly result: QueryResult; rea
           onChange={(next) => change({ as: next === "bars" ? next : undefined }, { replace: true })}
         />
       </div>
-      {data.series.length > mostSeries ? (
-        <Banner kind="warn">
-          Only the first {mostSeries} of {data.series.length} series are drawn.
-        </Banner>
-      ) : null}
       <TimeChart
         title={`${value} over ${time}`}
-        data={data.series.length > mostSeries ? { ...data, series: data.series.slice(0, mostSeries) } : data}
+        data={data}
         range={range}
         unit={unit}
         kind={kind}

@@ -31,6 +31,7 @@ export function bucketsOf(range: ResolvedRange, pixels: number, o: { readonly le
 export function inEveryBucket(data: ChartData, buckets: Buckets, fill: number): ChartData {
   const places = new Map([...buckets.times].map((ms, at) => [ms, at]));
   return {
+    ...data,
     times: buckets.times,
     series: data.series.map((series) => {
       const values = new Float64Array(buckets.times.length).fill(fill);
@@ -50,7 +51,7 @@ export function perSecond(data: ChartData, buckets: Buckets): ChartData {
   const lastAt = buckets.times.length - 1;
   const lastSeconds = (buckets.range.endMs - (buckets.times[lastAt] ?? 0)) / 1000;
   return {
-    times: data.times,
+    ...data,
     series: data.series.map((series) => ({
       ...series,
       values: series.values.map((value, at) => value / (at === lastAt ? Math.max(1, lastSeconds) : buckets.seconds)),

@@ -16,10 +16,15 @@ export interface ChartData {
   /** Milliseconds since the epoch, ascending. */
   readonly times: Float64Array;
   readonly series: readonly ChartSeries[];
+  /** How many series there are where these are not all. */
+  readonly of?: number;
 }
 
+/** More make no picture, and no legend; and each has a value for every time. */
+export const mostSeries = 50;
+
 /**
- * The rows of a result as series, in the order in which their names come.
+ * The rows of a result as series, the first {@link mostSeries} in the order in which their names come.
  * @param o.time a column of timestamps, or of dates, whose days begin where those of the chosen zone do; @param o.value of numbers; @param o.name what tells series apart; null: one.
  * @param o.fill of times at which a series has no row.
  */
@@ -39,6 +44,7 @@ export function toSeries(
   const times = Float64Array.from(moments).sort();
   const places = new Map(Array.from(times, (ms, at) => [ms, at]));
   const found = new Map<string, Float64Array>();
+  const others = new Set<string>();
   for (let row = 0; row < result.rows; row++) {
     const at = places.get(momentAt(row));
     if (at === undefined) {
@@ -47,12 +53,17 @@ export function toSeries(
     const key = name === undefined ? o.value : keyText(name.value(row));
     let values = found.get(key);
     if (values === undefined) {
+      if (found.size === mostSeries) {
+        others.add(key);
+        continue;
+      }
       values = new Float64Array(times.length).fill(o.fill ?? Number.NaN);
       found.set(key, values);
     }
     values[at] = value.number(row);
   }
-  return { times, series: [...found].map(([each, values]) => ({ name: each, values })) };
+  const series = [...found].map(([each, values]) => ({ name: each, values }));
+  return { times, series, ...(others.size === 0 ? {} : { of: series.length + others.size }) };
 }
 
 /** When the days of a column of dates begin. */

@@ -51,3 +51,16 @@ it("begins the days of a column of dates where those of the zone do, and shows t
   const later = { beginMs: first + 90 * hour, endMs: first + 91 * hour };
   expect(rangeOfDays(times, later)).toEqual({ beginMs: first, endMs: first + 48 * hour });
 });
+
+it("has no more series than make a picture, and says how many there are", () => {
+  const result = rows(...Array.from({ length: 200 }, (_, n) => [BigInt(n) * 1_000_000n, n] as const));
+  const name = new Column("name", { kind: "text" });
+  vi.spyOn(name, "value").mockImplementation((row): Value => `series ${row % 70}`);
+  const data = toSeries(
+    { ...result, columns: [...result.columns, name] },
+    { time: "time", value: "value", name: "name" },
+  );
+  expect(data.series.map((each) => each.name)).toEqual(Array.from({ length: 50 }, (_, n) => `series ${n}`));
+  expect(data.of).toBe(70);
+  expect(data.series[3]?.values[143]).toBe(143);
+});

@@ -12,6 +12,8 @@ import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
 import { classes } from "../controls.js";
+import { formatNumber } from "../format.js";
+import { Banner } from "../states.js";
 import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";
 import type { ResolvedRange } from "../time-range.js";
 import css from "./chart.module.css";
@@ -99,6 +101,11 @@ export function TimeChart(o: TimeChartProps): ReactElement {
       style={{ margin: 0 }}
     >
       <figcaption className={heading ? css.title : "visually-hidden"}>{title}</figcaption>
+      {data.of === undefined ? null : (
+        <Banner kind="warn">
+          Only the first {formatNumber(data.series.length)} of {formatNumber(data.of)} series are drawn.
+        </Banner>
+      )}
       <div
         className={css.zoom}
         {...(o.onRange === undefined
