@@ -148,6 +148,22 @@ it("runs a cell as it is written, whatever it begins and ends with", async () =>
   await cell("Logged").getByText("LINE 2: AND service = = 'a'").waitFor();
 });
 
+it("shows text that is too long or nests too deep as it is written, and lets it be changed", async () => {
+  const page = await app.open("/screens", { allow: /Maximum call stack/ });
+  const written = ["*a_ ".repeat(25_000), `${"> ".repeat(4000)}deep`, "## Fine"];
+  const config = { format: 1, cells: written.map((text, id) => ({ kind: "markdown", id: `${id}`, text })) };
+  expect(await put(page, "written long", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/written%20long`);
+  await page.getByRole("heading", { name: "Fine" }).waitFor();
+  await page.getByText("Text of more than 10,000 characters is shown as it is written.").waitFor();
+  await page.getByText("This text nests too deep").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "screen-long");
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.getByRole("textbox", { name: "Markdown" }).nth(1).fill("## Mended");
+  await page.getByRole("heading", { name: "Mended" }).waitFor();
+});
+
 it("draws the first of too many series, and says so", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";

@@ -1,8 +1,10 @@
 /** Markdown of people: text, lists, tables and links. HTML in it stays text, and nothing is loaded from elsewhere. */
-import type { ReactElement, ReactNode } from "react";
+import { Component, type ReactElement, type ReactNode } from "react";
 import ReactMarkdown from "react-markdown";
 import gfm from "remark-gfm";
 
+import { formatNumber } from "../ui/format.js";
+import { Banner } from "../ui/states.js";
 import css from "./screen.module.css";
 
 /** All are below the name of the screen, whatever people begin with: levels that skip one are lost to screen readers. */
@@ -13,7 +15,47 @@ const headings = Object.fromEntries(
   ]),
 );
 
+/** Of longer text the parser may take many seconds: its time grows with the square. In characters. */
+const maxLength = 10_000;
+
 export function Markdown({ text }: { readonly text: string }): ReactElement {
+  return text.length > maxLength ? (
+    <Plain text={text} reason={`Text of more than ${formatNumber(maxLength)} characters is shown as it is written.`} />
+  ) : (
+    <Guarded key={text} text={text}>
+      <Formatted text={text} />
+    </Guarded>
+  );
+}
+
+/** Nothing that somebody writes takes the page away, and with it the way to change what is written. */
+class Guarded extends Component<{ readonly text: string; readonly children: ReactNode }, { readonly failed: boolean }> {
+  override readonly state = { failed: false };
+
+  static getDerivedStateFromError(): { readonly failed: boolean } {
+    return { failed: true };
+  }
+
+  override render(): ReactNode {
+    const { text, children } = this.props;
+    return this.state.failed ? (
+      <Plain text={text} reason="This text nests too deep, and is shown as it is written." />
+    ) : (
+      children
+    );
+  }
+}
+
+function Plain({ text, reason }: { readonly text: string; readonly reason: string }): ReactElement {
+  return (
+    <div className={css.markdown}>
+      <Banner kind="warn">{reason}</Banner>
+      <p className={css.plain}>{text}</p>
+    </div>
+  );
+}
+
+function Formatted({ text }: { readonly text: string }): ReactElement {
   return (
     <div className={css.markdown}>
       <ReactMarkdown
