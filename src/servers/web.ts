@@ -22,6 +22,7 @@ import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
 import { AppRoutes } from "../routes/web/app-routes.js";
 import { WebMaps } from "../routes/web/maps.js";
+import { loadTrim } from "../engine/unused-memory.js";
 import { openObjectStore } from "../lake/store/open-store.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { createLoginRoutes } from "../routes/web/login-routes.js";
@@ -34,6 +35,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { type Component, gracePeriod, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import { Periodic } from "../runtime/periodic.js";
 import { serviceVersion } from "../runtime/version.js";
 import { type AdminPool, startAdminPool } from "../workers/admin-client.js";
 import { objectStoreUriOf } from "./stores.js";
@@ -113,6 +115,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       logger,
       metrics,
     });
+    giveBackAfter(queries, scope);
     const front = new WebFront({
       basePath,
       app,
@@ -248,6 +251,23 @@ function authenticate(
     nowMs: () => systemClock.nowMs(),
   });
   front.authenticate({ sessions, login, allowedOrigins });
+}
+
+/** After so many bytes of results the allocator may keep memory that is worth giving back. */
+const worthBytes = 64 << 20;
+const giveBackMs = 60_000;
+
+function giveBackAfter(queries: WebQueries, scope: Scope): void {
+  const giveBack = loadTrim();
+  let beforeBytes = 0;
+  const periodic = new Periodic(() => {
+    if (queries.sentBytes - beforeBytes >= worthBytes) {
+      beforeBytes = queries.sentBytes;
+      giveBack();
+    }
+    return Promise.resolve();
+  }, giveBackMs);
+  scope.defer("unused memory", () => periodic.stop());
 }
 
 /**

@@ -6,6 +6,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import koffi, { type LibraryHandle, type TypeObject } from "koffi";
 
+import { loadTrim } from "../unused-memory.js";
+
 /** An address; 0 is none. */
 export type Pointer = number;
 
@@ -227,7 +229,7 @@ export function loadLibraries(): Libraries {
   const releaseType = koffi.proto("void", ["uint64_t"]);
   return {
     duckdb: Object.fromEntries(functions) as DuckDb,
-    giveBack: loadGiveBack(library, libc),
+    giveBack: loadGiveBack(library),
     c: {
       memcpy: libc.func("memcpy", "uint64_t", ["uint64_t", "uint64_t", "size_t"]),
       calloc: libc.func("calloc", "uint64_t", ["size_t", "size_t"]),
@@ -244,15 +246,15 @@ export function loadLibraries(): Libraries {
 /** All arenas (MALLCTL_ARENAS_ALL of jemalloc). */
 const purge = "arena.4096.purge";
 
-/** DuckDB brings an allocator of its own on Linux, and glibc has a call that others have not. */
-function loadGiveBack(library: LibraryHandle, libc: LibraryHandle): () => void {
+/** DuckDB brings an allocator of its own on Linux. */
+function loadGiveBack(library: LibraryHandle): () => void {
   const mallctl = optional(() =>
     library.func("duckdb_je_mallctl", "int", ["str", ...Array<string>(3).fill("uint64_t"), "size_t"]),
   );
-  const trim = optional(() => libc.func("malloc_trim", "int", ["size_t"]));
+  const trim = loadTrim();
   return () => {
     mallctl?.(purge, 0, 0, 0, 0);
-    trim?.(0);
+    trim();
   };
 }
 

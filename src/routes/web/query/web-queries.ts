@@ -119,6 +119,7 @@ export class WebQueries {
   readonly #stopping = new AbortController();
   readonly #count: (outcome: string) => void;
   #running = 0;
+  #sentBytes = 0;
   #onIdle: (() => void) | null = null;
 
   constructor(o: WebQueriesOptions) {
@@ -195,6 +196,11 @@ export class WebQueries {
     }
   }
 
+  /** Bytes of all results so far. */
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
   /** Lets what runs go on for a while, then ends it with a sentence. */
   async drain(ms: number): Promise<void> {
     if (this.#running > 0) {
@@ -240,7 +246,9 @@ export class WebQueries {
         schema = kind === "schema" ? frame.header : schema;
         const kept = cut ? firstRows(schema, frame, left, source) : frame;
         sent.rows += kept === frame ? rows : left;
-        sent.bytes += kept.header.length + kept.body.length;
+        const bytes = kept.header.length + kept.body.length;
+        sent.bytes += bytes;
+        this.#sentBytes += bytes;
         yield* format.message(kind, kept);
         if (cut) {
           break;
