@@ -164,6 +164,26 @@ it("shows text that is too long or nests too deep as it is written, and lets it 
   await page.getByRole("heading", { name: "Mended" }).waitFor();
 });
 
+it("lets a screen go into any of many folders", async () => {
+  const page = await app.open("/screens");
+  const made = await page.evaluate(async () => {
+    const headers = { "content-type": "application/json" };
+    const make = async (n: number) => {
+      const body = JSON.stringify({ name: `folder ${String(n).padStart(3, "0")}` });
+      return (await fetch("/api/folders", { method: "POST", headers, body })).status;
+    };
+    return await Promise.all(Array.from({ length: 120 }, (_, n) => make(n)));
+  });
+  expect(new Set(made)).toEqual(new Set([201]));
+  expect(await put(page, "filed", { config: { format: 1, cells: [] }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/filed`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.getByRole("combobox", { name: "Folder" }).click();
+  await page.getByRole("option", { name: "folder 119" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("in folder 119, version 2").waitFor();
+});
+
 it("draws the first of too many series, and says so", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";

@@ -1,6 +1,7 @@
 /** Screens on the server. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
+import { listAll } from "../admin/api.js";
 import type { Screen, ScreenRow, ScreenVersionRow } from "../api/wire.js";
 import { call } from "../api/call.js";
 
@@ -9,7 +10,7 @@ const pathOf = (name: string): string => `api/screens/${encodeURIComponent(name)
 export function useScreens(): UseQueryResult<readonly ScreenRow[]> {
   return useQuery({
     queryKey: ["screens"],
-    queryFn: ({ signal }) => call<readonly ScreenRow[]>("api/screens", { signal, query: { limit: 1000 } }),
+    queryFn: ({ signal }) => listAll<ScreenRow>("api/screens", {}, signal),
   });
 }
 
@@ -61,5 +62,5 @@ export function deleteScreen(name: string, version: number): Promise<void> {
 }
 
 export function useFolders(): UseQueryResult<readonly { readonly name: string; readonly screens: number }[]> {
-  return useQuery({ queryKey: ["folders"], queryFn: ({ signal }) => call("api/folders", { signal }) });
+  return useQuery({ queryKey: ["folders"], queryFn: ({ signal }) => listAll("api/folders", {}, signal) });
 }

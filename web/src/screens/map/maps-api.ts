@@ -2,12 +2,13 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
 import type { Map as MapRow } from "../../api/wire.js";
-import { answer, call } from "../../api/call.js";
+import { listAll } from "../../admin/api.js";
+import { answer } from "../../api/call.js";
 
 export function useMaps(): UseQueryResult<readonly MapRow[]> {
   return useQuery({
     queryKey: ["maps"],
-    queryFn: ({ signal }) => call<readonly MapRow[]>("api/maps", { signal, query: { limit: 1000 } }),
+    queryFn: ({ signal }) => listAll<MapRow>("api/maps", {}, signal),
   });
 }
 
