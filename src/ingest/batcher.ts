@@ -58,7 +58,7 @@ export interface BatcherOptions {
   readonly committer: Pick<Committer, "commit">;
   /** Removes an object that was never published. */
   readonly removeObject: (path: string) => Promise<void>;
-  /** Bytes of bodies (as sent) at which a batch closes (`SVC_INGESTION_BATCH_BYTES`). */
+  /** Bytes of bodies, inflated, at which a batch closes (`SVC_INGESTION_BATCH_BYTES`). */
   readonly maxBatchBytes: number;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -4,16 +4,17 @@
  *
  * Deficit round robin (Shreedhar and Varghese, 1995) within a batch.
  */
+import { claimedBytes } from "./claimed-bytes.js";
 import type { PendingRequest } from "./request.js";
 
-/** Bytes that an audience may add to a batch when it is its turn; what it does not use it has more the next time. */
+/** Bytes, inflated, that an audience may add to a batch when it is its turn; what it does not use it has more the next time. */
 const turnBytes = 64 * 1024;
 
 /** Requests of an audience; those before `head` have left. */
 interface Line {
   requests: PendingRequest[];
   head: number;
-  /** Bytes that it may take before the next is served. */
+  /** Bytes, inflated, that it may take before the next is served. */
   credit: number;
 }
 
@@ -45,22 +46,31 @@ export class WaitingRequests {
     this.#bytes += request.length;
   }
 
-  /** Takes the next batch: as many requests as fit, and at least one when there is one. */
+  /**
+   * Takes the next batch: as many requests as fit, and at least one when there is one.
+   * @param maxBytes of their bodies, inflated ({@link claimedBytes})
+   */
   take(maxBytes: number, maxRequests: number): PendingRequest[] {
     const batch: PendingRequest[] = [];
+    // As sent, and inflated.
     let bytes = 0;
+    let size = 0;
     // A line that is put behind the others is visited again.
     for (const [audience, line] of this.#lines) {
       let next = line.requests[line.head];
-      while (next !== undefined && next.length <= line.credit) {
-        if (batch.length === maxRequests || (batch.length > 0 && bytes + next.length > maxBytes)) {
+      for (; next !== undefined; next = line.requests[++line.head]) {
+        const itsSize = claimedBytes(next);
+        if (itsSize > line.credit) {
+          break;
+        }
+        if (batch.length === maxRequests || (batch.length > 0 && size + itsSize > maxBytes)) {
           this.#left(batch.length, bytes);
           return batch;
         }
         batch.push(next);
         bytes += next.length;
-        line.credit -= next.length;
-        next = line.requests[++line.head];
+        size += itsSize;
+        line.credit -= itsSize;
       }
       this.#lines.delete(audience);
       if (next !== undefined) {

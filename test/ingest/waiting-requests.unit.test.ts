@@ -1,7 +1,11 @@
-import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { gzipSync } from "node:zlib";
 
-import type { PendingRequest } from "../../src/ingest/request.js";
+import { compress, init } from "@bokuweb/zstd-wasm";
+import * as fc from "fast-check";
+import { beforeAll, expect, test } from "vitest";
+
+import { claimedBytes } from "../../src/ingest/claimed-bytes.js";
+import { type BodyEncoding, type PendingRequest, requestCode } from "../../src/ingest/request.js";
 import { WaitingRequests } from "../../src/ingest/waiting-requests.js";
 
 const buffer = new SharedArrayBuffer(0);
@@ -14,6 +18,16 @@ const request = (audience: string | null, length: number): PendingRequest => ({
   code: 1,
   answer: () => {},
 });
+
+/** With its body in shared memory, behind something else. */
+function compressed(body: Uint8Array, encoding: BodyEncoding): PendingRequest {
+  const memory = new SharedArrayBuffer(body.length + 3);
+  new Uint8Array(memory).set(body, 3);
+  const code = requestCode(1, "protobuf", encoding);
+  return { ...request("loud", body.length), buffer: memory, offset: 3, code };
+}
+
+beforeAll(() => init());
 
 function queueOf(requests: readonly PendingRequest[]): WaitingRequests {
   const queue = new WaitingRequests();
@@ -87,5 +101,41 @@ test("every request leaves once, those of an audience in order, in batches withi
       }
       expect(taken.length).toBe(sent.length);
     }),
+  );
+});
+
+test("what is compressed counts by what it inflates to", () => {
+  const packed = gzipSync(Buffer.alloc(7_000_000, 32));
+  const flood = Array.from({ length: 8 }, () => compressed(packed, "gzip"));
+  const few = Array.from({ length: 20 }, () => request("quiet", 3000));
+  const queue = queueOf([...flood, ...few]);
+  expect(packed.length).toBeLessThan(10_000);
+  expect(queue.take(8_000_000, 8192)).toEqual([...few, flood[0]]);
+  expect(queue.take(8_000_000, 8192)).toEqual([flood[1]]);
+});
+
+test.each([0, 200, 300, 70_000, 5_000_000])("a body of %i bytes says so when it is compressed", (bytes) => {
+  const body = Buffer.alloc(bytes, "telemetry ");
+  const gzip = gzipSync(body);
+  expect(claimedBytes(compressed(gzip, "gzip"))).toBe(Math.max(bytes, gzip.length));
+  const zstd = compress(body);
+  expect(claimedBytes(compressed(zstd, "zstd"))).toBe(Math.max(bytes, zstd.length));
+  expect(claimedBytes(compressed(gzip, "deflate"))).toBe(gzip.length);
+  expect(claimedBytes(compressed(body, "identity"))).toBe(bytes);
+});
+
+test("any bytes have a size between their own and a bound", () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.constantFrom("gzip", "zstd"),
+      fc.boolean(),
+      (bytes, coding, magic) => {
+        const body = magic ? Buffer.concat([Buffer.from("28b52ffd", "hex"), bytes]) : bytes;
+        const claimed = claimedBytes(compressed(body, coding));
+        expect(claimed).toBeGreaterThanOrEqual(body.length);
+        expect(claimed).toBeLessThanOrEqual(64 * 2 ** 20);
+      },
+    ),
   );
 });

@@ -7,10 +7,10 @@
  * Byte-level code; about 6 ns a byte of output.
  */
 import { MalformedError } from "../../wire/protobuf-reader.js";
+import { frameMagic, readFrameHead } from "./zstd-frame.js";
 import { BackwardBits, corruptZstd, FseTable, HuffmanTable } from "./zstd-tables.js";
 import { xxh64Low } from "./xxh64.js";
 
-const frameMagic = 0xfd2fb528;
 const skippableMagic = 0x184d2a50;
 /** Bytes that a block may regenerate (section 3.1.1.2.4). */
 const maxBlockBytes = 128 * 1024;
@@ -172,32 +172,18 @@ class ZstdDecoder {
   #frame(start: number): number {
     const view = this.#view;
     const { length } = this.#input;
-    const descriptor = view.getUint8(start);
-    const isSingle = (descriptor & 0x20) !== 0;
-    const dictionaryBytes = [0, 1, 2, 4][descriptor & 3]!;
-    const sizeBytes = [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6]!;
-    const sizeAt = start + 1 + (isSingle ? 0 : 1) + dictionaryBytes;
-    let pos = sizeAt + sizeBytes;
+    const { dictionaryAt, sizeAt, end, size, hasReservedBit, hasChecksum } = readFrameHead(view, start);
+    let pos = end;
     if (pos > length) {
       throw new MalformedError(truncated);
     }
-    if ((descriptor & 8) !== 0) {
+    if (hasReservedBit) {
       throw corruptZstd();
     }
-    for (let at = sizeAt - dictionaryBytes; at < sizeAt; at++) {
+    for (let at = dictionaryAt; at < sizeAt; at++) {
       if (view.getUint8(at) !== 0) {
         throw new MalformedError("the body needs a zstd dictionary");
       }
-    }
-    let size = -1;
-    if (sizeBytes === 1) {
-      size = view.getUint8(sizeAt);
-    } else if (sizeBytes === 2) {
-      size = view.getUint16(sizeAt, true) + 256;
-    } else if (sizeBytes === 4) {
-      size = view.getUint32(sizeAt, true);
-    } else if (sizeBytes === 8) {
-      size = Number(view.getBigUint64(sizeAt, true));
     }
     if (size > this.#limit - this.#at) {
       throw this.#tooLarge();
@@ -227,7 +213,7 @@ class ZstdDecoder {
     if (size >= 0 && this.#at - this.#frameStart !== size) {
       throw corruptZstd();
     }
-    if ((descriptor & 4) !== 0) {
+    if (hasChecksum) {
       if (pos + 4 > length) {
         throw new MalformedError(truncated);
       }

@@ -286,7 +286,7 @@ export const options = {
     kind: bytes(4 * KiB, 1 * GiB),
     default: 8 * MiB,
     roles: ["ingestion"],
-    help: "A batch closes at this size of its bodies.",
+    help: "A batch closes at this size of its bodies, inflated.",
   }),
   SVC_LAKE_COMPRESSION: row({
     kind: oneOf("lz4", "none"),

@@ -1,0 +1,30 @@
+/**
+ * How large a body says that it inflates to, which is what it costs: what is compressed counts by that in batches and
+ * turns. A body of several
+ * gzip members or zstd frames tells only of one.
+ */
+import { frameMagic, mostHeadBytes, readFrameHead } from "./body/zstd-frame.js";
+import { codeEncoding, type PendingRequest } from "./request.js";
+
+const gzipLeastBytes = 18;
+/** Whoever claims more is refused later; until then it counts as so much. */
+const mostBytes = 64 * 1024 * 1024;
+
+/** Bytes of a body once it is inflated, or as sent where it does not say. */
+export function claimedBytes({ buffer, offset, length, code }: PendingRequest): number {
+  const encoding = codeEncoding(code);
+  if (encoding === "gzip" && length >= gzipLeastBytes) {
+    // RFC 1952, section 2.3.1: the last four bytes.
+    return clamped(length, new DataView(buffer, offset + length - 4, 4).getUint32(0, true));
+  }
+  if (encoding === "zstd" && length >= mostHeadBytes) {
+    return clamped(length, zstdBytes(new DataView(buffer, offset, mostHeadBytes)));
+  }
+  return length;
+}
+
+const clamped = (least: number, claimed: number): number => Math.max(least, Math.min(claimed, mostBytes));
+
+function zstdBytes(view: DataView): number {
+  return view.getUint32(0, true) === frameMagic ? readFrameHead(view, 4).size : 0;
+}
