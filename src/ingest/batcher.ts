@@ -27,6 +27,7 @@ import { randomUUID } from "node:crypto";
 
 import type { SegmentCommit } from "../lake/catalogue-rows.js";
 import type { Committer } from "../lake/committer.js";
+import { publishDeadline } from "../lake/publish-deadline.js";
 import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -252,6 +253,7 @@ export class Batcher implements IngestSink, Component {
     const startMs = this.#options.clock.monotonicMs();
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
+      const assertInTime = publishDeadline(this.#options.clock);
       const encoded = await this.#encode(batch, excluded);
       if (encoded === null) {
         return false;
@@ -263,7 +265,7 @@ export class Batcher implements IngestSink, Component {
         return true;
       }
       this.#committingBytes += bytes;
-      const outcome = await this.#options.committer.commit(commit);
+      const outcome = await this.#options.committer.commit(commit, assertInTime);
       this.#committingBytes -= bytes;
       if (this.#queue.count > 0) {
         this.#schedule();

@@ -60,6 +60,7 @@ const withoutProcess = "22P02";
  * caller keeps the second back until the first one's result is known.
  *
  * @param published what this server has published before; it learns the streams of these segments.
+ * @param assertInTime see publish-deadline.ts; asked before each try.
  * @throws {TypeError} when they do.
  * @throws {ServiceError} UNAVAILABLE when the database cannot be reached; the segments may or may not be
  *   published then (see the head of this file). Other database errors as they are: nothing was written.
@@ -68,6 +69,7 @@ export async function commitSegments(
   sql: Sql,
   commits: readonly SegmentCommit[],
   published = new PublishedStreams(),
+  assertInTime: () => void = () => undefined,
 ): Promise<CommitResult> {
   const rows = sortedRows(commits);
   const { streams, blocks, partitions } = rows;
@@ -79,6 +81,7 @@ export async function commitSegments(
   let allProcesses = false;
   for (;;) {
     try {
+      assertInTime();
       const collision = await tryPublish(sql, allProcesses ? rows : withoutKnownProcesses(rows, published));
       if (collision === null) {
         published.add(streams);

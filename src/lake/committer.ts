@@ -7,7 +7,7 @@
  * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
  *   its group are tried again at once without it. Two segments of one group that share a block cannot
  *   both go in: the first does, then the second learns of it.
- * - `unavailable`: the database was out, or gave no answer in time. The segment may be published, if the connection was
+ * - `unavailable`: the database was out, or gave no answer in time, or this process was stopped for long. The segment may be published, if the connection was
  *   lost around COMMIT, or will be, if the database goes on; so its objects must stay.
  * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
  *   again one by one, so that no segment fails for another's rows.
@@ -24,6 +24,7 @@ import type { Logger } from "../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
 import type { SegmentCommit } from "./catalogue-rows.js";
 import { commitSegments } from "./commit.js";
+import { publishDeadline } from "./publish-deadline.js";
 import { PublishedStreams } from "./published-streams.js";
 
 /** What became of a segment; see the head of this file. */
@@ -35,8 +36,11 @@ export type CommitOutcome =
 
 /** Publishes segments. */
 export interface Committer extends Component {
-  /** Never rejects. */
-  commit(segment: SegmentCommit): Promise<CommitOutcome>;
+  /**
+   * Never rejects.
+   * @param assertInTime counts from before its objects were written; default: from now on
+   */
+  commit(segment: SegmentCommit, assertInTime?: () => void): Promise<CommitOutcome>;
   /** Segments that wait or are in the running transaction. */
   readonly depth: number;
   /** False when transactions keep failing for a reason other than an outage. */
@@ -45,6 +49,7 @@ export interface Committer extends Component {
 
 interface CommitRequest {
   readonly segment: SegmentCommit;
+  readonly assertInTime: () => void;
   readonly answer: (outcome: CommitOutcome) => void;
 }
 
@@ -81,13 +86,14 @@ export function createCommitter(o: CommitterOptions): Committer {
     const startMs = o.clock.monotonicMs();
     try {
       const segments = group.map(({ segment }) => segment);
-      const result = await reaching(() => o.sql.run((sql) => commitSegments(sql, segments, published)));
+      const assertInTime = (): void => group.forEach((request) => request.assertInTime());
+      const result = await reaching(() => o.sql.run((sql) => commitSegments(sql, segments, published, assertInTime)));
       seconds.observe((o.clock.monotonicMs() - startMs) / 1000);
       groupSize.observe(group.length);
       return result;
     } catch (error) {
       if (toServiceError(error).retryable) {
-        o.logger.warn({ err: error, segments: group.length }, "a commit found no database");
+        o.logger.warn({ err: error, segments: group.length }, "a commit was given up");
         return { kind: "unavailable" };
       }
       o.logger.error({ err: error, segments: group.length }, "a commit failed");
@@ -121,7 +127,7 @@ export function createCommitter(o: CommitterOptions): Committer {
     get healthy() {
       return actor.healthy;
     },
-    commit: (segment) =>
+    commit: (segment, assertInTime = publishDeadline(o.clock)) =>
       new Promise((resolve) => {
         unanswered++;
         let answered = false;
@@ -133,7 +139,7 @@ export function createCommitter(o: CommitterOptions): Committer {
           unanswered--;
           resolve(outcome);
         };
-        if (!actor.tell({ segment, answer })) {
+        if (!actor.tell({ segment, assertInTime, answer })) {
           answer({ kind: "unavailable" });
         }
       }),

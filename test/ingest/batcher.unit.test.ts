@@ -21,6 +21,7 @@ interface Encoding {
 
 interface Committing {
   readonly commit: SegmentCommit;
+  readonly assertInTime: (() => void) | undefined;
   readonly done: (outcome: CommitOutcome) => void;
 }
 
@@ -68,9 +69,9 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
         }),
     },
     committer: {
-      commit: (commit) =>
+      commit: (commit, assertInTime) =>
         new Promise((resolve) => {
-          commits.push({ commit, done: resolve });
+          commits.push({ commit, assertInTime, done: resolve });
         }),
     },
     removeObject: (path) => {
@@ -182,6 +183,18 @@ describe("answering", () => {
     commits[0]?.done({ kind: "committed" });
     await turn();
     expect(kinds()).toEqual({ a: ["stored"], b: ["stored"] });
+  });
+
+  test("the time in which a batch may be published begins before it is encoded", async () => {
+    const { submit, clock, encodings, commits } = setUp();
+    submit("a");
+    await turn();
+    clock.advance(20 * 60_000);
+    encodings[0]?.done();
+    await turn();
+    expect(commits[0]?.assertInTime).not.toThrow();
+    clock.advance(20 * 60_000);
+    expect(commits[0]?.assertInTime).toThrow("may be gone");
   });
 
   test("a batch with nothing to store is answered without a commit", async () => {

@@ -7,9 +7,11 @@ import { DeadlineSql } from "../../src/db/deadline-sql.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import type { BlockRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { type Committer, createCommitter } from "../../src/lake/committer.js";
+import { publishDeadline } from "../../src/lake/publish-deadline.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 let database: TestDatabase;
@@ -27,12 +29,12 @@ afterAll(async () => {
   await database.drop();
 });
 
-function start(sql: Sql, ownMetrics: Metrics, timeoutMs = 60_000): Committer {
+function start(sql: Sql, ownMetrics: Metrics, timeoutMs = 60_000, clock = systemClock): Committer {
   return createCommitter({
     sql: new DeadlineSql({ sql, timeoutMs }),
     logger: createSilentLogger(),
     metrics: ownMetrics,
-    clock: systemClock,
+    clock,
   });
 }
 
@@ -154,6 +156,18 @@ test("a segment that the database says nothing about is given up, and is there o
   expect(["committed", "duplicates"]).toContain((await committer.commit(one)).kind);
   await impatient.stop();
   expect(await isPublished(one)).toBe(true);
+});
+
+test("a segment whose process was stopped for long is not published: its object may be gone", async () => {
+  const clock = createManualClock();
+  const stopped = start(database.sql, createMetrics(), 60_000, clock);
+  const one = segment([block()]);
+  const assertInTime = publishDeadline(clock);
+  clock.advance(31 * 60_000);
+  expect(await stopped.commit(one, assertInTime)).toEqual({ kind: "unavailable" });
+  expect(await isPublished(one)).toBe(false);
+  expect(await stopped.commit(one)).toEqual({ kind: "committed" });
+  await stopped.stop();
 });
 
 test("a process travels once", async () => {

@@ -16,6 +16,7 @@ import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { connect } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { sampled } from "../helpers/effort.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, dieAt, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
@@ -333,6 +334,22 @@ it("looks through objects that a merge without its lock has made meanwhile", asy
   );
   expect(await messages()).toEqual(["other 0", "other 1", "other merged"]);
   expect(await taskRow(lab, taskId)).toMatchObject({ rows: 3, rewritten: 3 });
+});
+
+it("replaces nothing after it was stopped for so long that what it wrote may be gone", async () => {
+  await addLogs([log("shop"), log("other", "other")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  const clock = createManualClock(Date.now());
+  const at = (point: TaskPoint): void => {
+    if (point === "written") {
+      clock.advance(2 * 3_600_000);
+    }
+  };
+  await expect(runTask(taskContext(lab, { clock, at }), taskId)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  expect(await messages()).toEqual(["other", "shop"]);
+  await runTask(taskContext(lab), taskId);
+  expect(await messages()).toEqual(["other"]);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, rewritten: 1 });
 });
 
 it("tries an object again whose replacement lost against another transaction", async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { publishDeadline } from "../publish-deadline.js";
 import { settleWithRollup } from "../rollup/write-rollup.js";
 import { makeDirectory } from "../store/file-store.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
@@ -30,8 +31,6 @@ export interface StepContext extends WatchedMergeContext {
 }
 
 const nsPerSecond = 1_000_000_000n;
-/** An object that nothing names is taken for a leftover after an hour. */
-const maxStepMs = 1_800_000;
 
 /** Sorts the rows of some objects into one for each bucket, and publishes these. */
 export async function mergeStep(
@@ -200,7 +199,7 @@ async function settled(
   write: (written: (object: MergedObject) => Promise<void>) => Promise<void>,
 ): Promise<MergedPartition[]> {
   const { store, clock, request, scope, at } = context;
-  const startedMs = clock.monotonicMs();
+  const assertInTime = publishDeadline(clock);
   const objects: MergedObject[] = [];
   let published: "yes" | "no" | "unknown" = "no";
   try {
@@ -208,9 +207,7 @@ async function settled(
       objects.push(object);
       await at?.("written");
     });
-    if (clock.monotonicMs() - startedMs > maxStepMs) {
-      throw new ServiceError("UNAVAILABLE", "A step of the merge took too long; call again.");
-    }
+    assertInTime();
     const also = async (): Promise<void> => at?.("replacing");
     const replacement = { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope, also };
     published = "unknown";

@@ -20,6 +20,7 @@ import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
 import { replacePartitions } from "../merge/merge-publish.js";
 import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
+import { publishDeadline } from "../publish-deadline.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 
@@ -143,7 +144,7 @@ async function rewriteObject(
   source: RewriteFile,
   rowsRemoved: number,
 ): Promise<boolean> {
-  const { store, root, limits, at } = context;
+  const { store, root, limits, clock, at } = context;
   const left = source.rowCount - rowsRemoved;
   const level = source.level === 1 || source.level === 2 || source.level === 3 ? source.level : 1;
   if ((await withKnownColumns(engine, viewSet, [source])).length === 0) {
@@ -154,9 +155,11 @@ async function rewriteObject(
   const attributes = await attributesOf(engine, [source]);
   const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows } as const;
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
+  const assertInTime = publishDeadline(clock);
   let published: "yes" | "no" | "unknown" = "no";
   try {
     await at?.("written");
+    assertInTime();
     published = "unknown";
     const done = await replacePartitions(connection, {
       viewSet,
