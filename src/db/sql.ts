@@ -36,7 +36,10 @@ export interface ConnectOptions {
   readonly logger: Logger;
   /** Bound on every statement, in milliseconds; none when absent. A statement over it fails with 57014. */
   readonly statementTimeoutMs?: number;
-  /** The database notices within ten seconds that this process or its machine is gone, and lets go of what its sessions have locked. */
+  /**
+   * For sessions that hold locks: the database keeps them while this process works and says nothing, and notices within
+   * ten seconds that it or its machine is gone.
+   */
   readonly keepAlive?: boolean;
   /** Bound on opening a connection, in seconds. Default 10. */
   readonly connectTimeoutSeconds?: number;
@@ -54,8 +57,15 @@ export const conventions = {
   standard_conforming_strings: "on",
   default_transaction_isolation: "read committed",
 } as const;
-/** Settings of a session, in seconds and (the last two) milliseconds; the last one is for a statement under way. */
+/** 24 days, the most that Postgres takes; the driver leaves out a zero. */
+const neverMs = 2 ** 31 - 1;
+/**
+ * Settings of a session: the keepalives in seconds, the others in milliseconds; the last one is for a statement under
+ * way.
+ */
 export const keepAlive = {
+  idle_session_timeout: neverMs,
+  idle_in_transaction_session_timeout: neverMs,
   tcp_keepalives_idle: 4,
   tcp_keepalives_interval: 2,
   tcp_keepalives_count: 2,

@@ -1,4 +1,6 @@
 /** Who may merge and publish: locks of tables and audiences, and sessions that are lost in between. */
+import { setTimeout as wait } from "node:timers/promises";
+
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
@@ -9,7 +11,12 @@ import {
   unlockMerge,
   waitForMergeLock,
 } from "../../src/lake/merge/merge-lock.js";
-import { type MergedPartition, mergePartitions } from "../../src/lake/merge/merge.js";
+import {
+  type MergedPartition,
+  type MergePoint,
+  mergePartitions,
+  type WatchedMergeContext,
+} from "../../src/lake/merge/merge.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
@@ -107,9 +114,13 @@ function standing(): Promise<{ id: string; level: number }[]> {
     select partition_id as id, level::int as level from lakehouse_partitions order by 1`;
 }
 
-function merge(partitionIds: readonly string[], sql = session(2)): Promise<MergedPartition[]> {
+function merge(
+  partitionIds: readonly string[],
+  sql = session(2),
+  at?: WatchedMergeContext["at"],
+): Promise<MergedPartition[]> {
   return mergePartitions(
-    { ...lab.context, sql },
+    { ...lab.context, sql, ...(at === undefined ? {} : { at }) },
     {
       viewSet: "log_entries",
       audiences: { kind: "some", audiences: new Set(["a"]), unstamped: false },
@@ -166,6 +177,17 @@ it("publishes a step once when two lead for a moment", async () => {
   );
   const rows = await lab.duck(`SELECT msg FROM read_parquet([${files.join(", ")}], union_by_name = true) ORDER BY 1`);
   expect(rows.map(({ msg }) => msg)).toEqual(["m0", "m1", "m2", "m3", "m4"]);
+});
+
+it.each([
+  ["idle_session_timeout", "written"],
+  ["idle_in_transaction_session_timeout", "replacing"],
+] as const)("outlasts %s of the database", async (setting, slow) => {
+  const [database] = await lab.sql<{ name: string }[]>`select current_database() as name`;
+  await lab.sql`alter database ${lab.sql(database?.name ?? "")} set ${lab.sql(setting)} = '500ms'`;
+  const ids = await addLogs();
+  const at = (point: MergePoint): Promise<void> | undefined => (point === slow ? wait(1500) : undefined);
+  expect(await merge(ids, session(2), at)).toHaveLength(1 + objects);
 });
 
 it("leaves a list of partitions alone of which some have been merged meanwhile", async () => {
