@@ -224,9 +224,9 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
 
 /**
  * The statement; fails with unique_violation when a block is already committed. The clock that stamped the rows may be
- * years behind: the age of a partition counts from this moment at the earliest, and none of its rows counts as received
- * more than an hour before. Blocks travel as arrays, because there is one per request and resource; the other rows are few
- * and travel as JSON. Its last part fails, with a sentence that is no number, when a stream was inserted whose process is
+ * years off: the age of a partition counts from this moment, and none of its rows counts as received later, or more than
+ * an hour before. Blocks travel as arrays, because there is one per request and resource; the other rows are few and
+ * travel as JSON. Its last part fails, with a sentence that is no number, when a stream was inserted whose process is
  * not among the rows; it runs before blocks are inserted.
  */
 async function publish(sql: Sql, rows: SegmentCommit): Promise<void> {
@@ -272,8 +272,7 @@ async function publish(sql: Sql, rows: SegmentCommit): Promise<void> {
         min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
         process_ids)
       select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
-        greatest(to_timestamp(insert_seconds), now() - interval '1 hour'),
-        greatest(to_timestamp(insert_seconds), now()), level, decode(schema_hash, 'hex'), sort_order, process_ids
+        least(greatest(to_timestamp(insert_seconds), now() - interval '1 hour'), now()), now(), level, decode(schema_hash, 'hex'), sort_order, process_ids
       from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
         partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
         row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,

@@ -111,6 +111,15 @@ it("keeps rows that were stamped by a clock years behind, until the object that 
   expect(await logs()).toEqual(["a-1", "stamped 0", "stamped 1"]);
 });
 
+it("counts the age of rows that were stamped by a clock years ahead from their commit", async () => {
+  const body = protobufLogs("stamped", 2).toString("base64");
+  await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 4_000_000_000_000_000_000n);
+  await lab.sql`update lakehouse_partitions set min_insert_time = min_insert_time - interval '31 days',
+    max_insert_time = max_insert_time - interval '31 days'`;
+  expect(await retain(30)).toEqual({ ...none, objects: 1, rows: 2 });
+  expect(await logs()).toEqual([]);
+});
+
 it("looks through an object without such rows once", async () => {
   const body = protobufLogs("stamped", 2).toString("base64");
   await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
