@@ -105,6 +105,7 @@ async function migrateSchema(
   const newest = files.length;
   const connection = await sql.reserve();
   try {
+    await assertServerVersion(connection);
     for (const [setting, value] of Object.entries(sessionSettings)) {
       await connection`select set_config(${setting}, ${String(value)}, false)`;
     }
@@ -133,6 +134,20 @@ async function migrateSchema(
     }
   } finally {
     connection.release();
+  }
+}
+
+/** The first version that has every setting of a session that migrates. */
+const oldestServer = 17;
+
+/** @throws ServiceError NOT_CONFIGURED for a Postgres that is too old */
+export async function assertServerVersion(sql: Sql): Promise<void> {
+  const [found] = await sql<{ version: string }[]>`select current_setting('server_version') as version`;
+  if (found !== undefined && Number.parseInt(found.version, 10) < oldestServer) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `The telemetry database is on Postgres ${found.version}, which is too old: use Postgres 18 (${oldestServer} at least).`,
+    );
   }
 }
 
