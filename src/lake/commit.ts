@@ -272,7 +272,8 @@ async function publish(sql: Sql, rows: SegmentCommit): Promise<void> {
         min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
         process_ids)
       select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
-        least(greatest(to_timestamp(insert_seconds), now() - interval '1 hour'), now()), now(), level, decode(schema_hash, 'hex'), sort_order, process_ids
+        least(greatest(to_timestamp(insert_seconds), now() - interval '1 hour'), now()), now(), level,
+        decode(schema_hash, 'hex'), sort_order, process_ids
       from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
         partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
         row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,

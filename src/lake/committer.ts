@@ -7,8 +7,8 @@
  * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
  *   its group are tried again at once without it. Two segments of one group that share a block cannot
  *   both go in: the first does, then the second learns of it.
- * - `unavailable`: the database was out, or gave no answer in time, or this process was stopped for long. The segment may be published, if the connection was
- *   lost around COMMIT, or will be, if the database goes on; so its objects must stay.
+ * - `unavailable`: the database was out, or gave no answer in time, or this process was stopped for long. The segment may
+ *   be published, if the connection was lost around COMMIT, or will be, if the database goes on; so its objects must stay.
  * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
  *   again one by one, so that no segment fails for another's rows.
  *
