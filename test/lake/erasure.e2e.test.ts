@@ -187,7 +187,9 @@ it("checks the lake, and mends what can be mended", async () => {
   await writeFile(orphan, "never published");
   const old = new Date(Date.now() - 7_200_000);
   await utimes(orphan, old, old);
-  await expect(messages()).rejects.toThrow(/internal error/u);
+  await expect(messages()).rejects.toThrow(
+    /object of the lake is missing or cannot be read.*telemetry lake check.*request id/u,
+  );
   const failing = await command("erase", "--audience", "team-a", "--where", "service=none");
   expect([failing.code, failing.stdout]).toEqual([1, ""]);
   expect(failing.stderr).toMatch(/An object is missing or damaged: log_entries.*telemetry lake check --repair/u);

@@ -1,4 +1,5 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
+import { isRefused } from "../../lake/bad-objects.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { withoutAdvice } from "../gate/syntax-error.js";
 import { comparedTime } from "../sql/file-source.js";
@@ -15,6 +16,10 @@ const ownDefect = /^(?:INTERNAL|FATAL) Error:/iu;
 /** What a caller is told of a defect of DuckDB's, whose own words are about its insides. */
 export const engineDefect =
   "the query engine met an internal error of its own in this statement; rephrase the statement";
+
+/** What a caller is told of an object that the engine cannot find or read, whose name is no business of theirs. */
+export const unreadableObject =
+  "an object of the lake is missing or cannot be read; the log of this server names it, and telemetry lake check finds all";
 
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
@@ -34,8 +39,8 @@ export function createScrubber(directories: readonly string[]): Scrubber {
 /**
  * The error a caller gets for one of DuckDB's. Errors about the query are BAD_REQUEST with DuckDB's words;
  * an interrupted query is CANCELLED; one that needs more memory than it may have is PAYLOAD_TOO_LARGE
- * (RESOURCE_EXHAUSTED); a defect of DuckDB's is INTERNAL and says so; anything else (a file that cannot be read) is
- * INTERNAL and says nothing.
+ * (RESOURCE_EXHAUSTED); a defect of DuckDB's, and an object that cannot be read, are INTERNAL and say so; anything else
+ * is INTERNAL and says nothing.
  */
 export function queryError(error: unknown, scrub: Scrubber): ServiceError {
   if (error instanceof ServiceError) {
@@ -55,9 +60,10 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     if (!aboutInput.test(message) || shown === told) {
       return new ServiceError("BAD_REQUEST", shown, { cause: error });
     }
+    return new ServiceError("INTERNAL", undefined, { cause: error, shown: unreadableObject });
   }
-  const shown = ownDefect.test(message) ? { shown: engineDefect } : {};
-  return new ServiceError("INTERNAL", undefined, { cause: error, ...shown });
+  const shown = ownDefect.test(message) ? engineDefect : isRefused(error) ? unreadableObject : null;
+  return new ServiceError("INTERNAL", undefined, { cause: error, ...(shown === null ? {} : { shown }) });
 }
 
 /**
