@@ -2,21 +2,10 @@
  * Reading the catalogue: which objects a query has to open, and the rows behind the views `processes`,
  * `streams` and `blocks`. What a caller may read is decided here, by audience, and nowhere later.
  */
+import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
 import type { Sql } from "../db/sql.js";
 import type { BlockRow, ProcessColumns, StreamRow } from "./catalogue-rows.js";
 import type { TableName } from "./tables/tables.js";
-
-/**
- * Whose rows to read: everybody's, or those of some audiences. `unstamped` says whether rows that carry
- * no audience are among them; among everybody's they are unless it is false.
- */
-export type AudienceFilter =
-  | { readonly kind: "all"; readonly unstamped?: boolean }
-  | {
-      readonly kind: "some";
-      readonly audiences: ReadonlySet<string>;
-      readonly unstamped: boolean;
-    };
 
 /** A published object, as far as those who read it have to know. */
 export interface Partition {
@@ -157,15 +146,6 @@ export interface CatalogueQuery {
 
 /** Rows that one step of a stream holds at most. */
 const chunkRows = 2000;
-
-/** The condition on `audience` that lets a row of any catalogue table be read (or retired). */
-export function readableBy(sql: Sql, audiences: AudienceFilter) {
-  if (audiences.kind === "all") {
-    return audiences.unstamped === false ? sql`audience is not null` : sql`true`;
-  }
-  return sql`(audience = any(${[...audiences.audiences]}::text[])
-    or (${audiences.unstamped} and audience is null))`;
-}
 
 function allowed(sql: Sql, query: CatalogueQuery) {
   const { audiences, processId } = query;

@@ -2,8 +2,8 @@
  * Taking partitions out of the catalogue. Their rows are gone for every query that starts afterwards; their objects
  * stay for a grace period, because queries under way may have them open, and are removed by {@link sweepRetired}.
  */
+import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
 import type { Sql } from "../db/sql.js";
-import { type AudienceFilter, readableBy } from "./catalogue.js";
 import type { ObjectStore } from "./store/object-store.js";
 import { Removals, type SweepResult } from "./sweep.js";
 import type { TableName } from "./tables/tables.js";

@@ -2,10 +2,10 @@
  * The rows and files behind a query: which objects of the lake may be opened, and which rows of the
  * catalogue are read, for what the caller may read. The audience decides here and nowhere later.
  */
+import type { AudienceFilter } from "../db/audience-filter.js";
 import type { Sql } from "../db/sql.js";
 import { reaching } from "../db/sql.js";
 import {
-  type AudienceFilter,
   type BlockRecord,
   findPartitions,
   type ListedPartition,

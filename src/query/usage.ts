@@ -1,6 +1,6 @@
 /** What each ingestion key was used for, by hour: the rows behind the view `usage`. */
+import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
 import type { Sql } from "../db/sql.js";
-import { type AudienceFilter, readableBy } from "../lake/catalogue.js";
 import type { RowField } from "./sql/json-rows.js";
 
 /** A row of the view `usage`. */

@@ -5,14 +5,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sql } from "../../src/db/sql.js";
-import {
-  type AudienceFilter,
-  findPartitions,
-  listPartitions,
-  readBlocks,
-  readProcesses,
-  readStreams,
-} from "../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../src/db/audience-filter.js";
+import { findPartitions, listPartitions, readBlocks, readProcesses, readStreams } from "../../src/lake/catalogue.js";
 import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { commitSegments } from "../../src/lake/commit.js";
 import { processRow } from "../../src/lake/process-row.js";

@@ -7,7 +7,7 @@ import path from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import type { AudienceFilter } from "../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../src/db/audience-filter.js";
 import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { levelOfWidth } from "../../src/lake/merge/merge-plan.js";

@@ -3,7 +3,7 @@ import path from "node:path";
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import type { AudienceFilter } from "../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../src/db/audience-filter.js";
 import { localFiles } from "../../src/lake/cache/lake-files.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";

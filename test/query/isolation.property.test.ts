@@ -11,7 +11,7 @@ import path from "node:path";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import type { AudienceFilter } from "../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../src/db/audience-filter.js";
 import type { Inspection } from "../../src/query/backend/inspect.js";
 import { bindParameters } from "../../src/query/gate/parameters.js";
 import { engineDefect } from "../../src/query/backend/scrub.js";

@@ -8,20 +8,9 @@
  *   is a caller whose email it holds. Being admin grants no reading.
  * - Emails compare without regard to the case of ASCII letters.
  */
+import type { AudienceFilter } from "../../db/audience-filter.js";
 import { asciiLower } from "../../runtime/text/identities.js";
 import type { Principal } from "../principal.js";
-
-/**
- * What a caller may read: everybody's rows, or those of some audiences. `unstamped` says whether rows
- * without an audience are among them; among everybody's they are unless it is false.
- */
-export type ReadAudiences =
-  | { readonly kind: "all"; readonly unstamped?: boolean }
-  | {
-      readonly kind: "some";
-      readonly audiences: ReadonlySet<string>;
-      readonly unstamped: boolean;
-    };
 
 /** One row of the snapshot: a read grant (`name` is the audience) or a group member (`name` the group). */
 export interface GrantsRow {
@@ -32,7 +21,7 @@ export interface GrantsRow {
 
 /** Answers over one snapshot. */
 export interface Grants {
-  readAudiences(principal: Principal): ReadAudiences;
+  readAudiences(principal: Principal): AudienceFilter;
   isAdmin(principal: Principal): boolean;
   /** The group admins holds `*`. */
   readonly adminsOpen: boolean;

@@ -16,18 +16,17 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
+import type { AudienceFilter } from "../../db/audience-filter.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { createErrorReporter } from "../error-reporter.js";
-import { adminsOpenWarning, buildGrants, type Grants, type GrantsRow, type ReadAudiences } from "./grants.js";
+import { adminsOpenWarning, buildGrants, type Grants, type GrantsRow } from "./grants.js";
 import type { Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";
-
-export type { ReadAudiences } from "./grants.js";
 
 /** The authorization layer of the reading side. */
 export interface ReadPolicy extends Component {
   /** @throws ServiceError UNAVAILABLE when grants were not read within the TTL and cannot be now. */
-  readAudiences(principal: Principal): Promise<ReadAudiences>;
+  readAudiences(principal: Principal): Promise<AudienceFilter>;
   /** @throws ServiceError UNAVAILABLE when groups were not read within the TTL and cannot be now. */
   isAdmin(principal: Principal): Promise<boolean>;
 }
@@ -164,7 +163,7 @@ export function openReadPolicy(unstampedAudience: string): ReadPolicy {
   };
 }
 
-function everything(unstampedAudience: string): ReadAudiences {
+function everything(unstampedAudience: string): AudienceFilter {
   return unstampedAudience === "" ? { kind: "all", unstamped: false } : { kind: "all" };
 }
 

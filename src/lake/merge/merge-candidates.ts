@@ -1,6 +1,6 @@
 /** What to merge, as the catalogue tells it: the tables and audiences that have something due, and their objects. */
+import type { AudienceFilter } from "../../db/audience-filter.js";
 import type { Sql } from "../../db/sql.js";
-import type { AudienceFilter } from "../catalogue.js";
 import { type TableName, tables } from "../tables/tables.js";
 import {
   chooseObjects,

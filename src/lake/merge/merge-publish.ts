@@ -1,6 +1,6 @@
 /** The catalogue's side of merging: which partitions to merge, and putting others in their place. */
+import { readableBy } from "../../db/audience-filter.js";
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
-import { readableBy } from "../catalogue.js";
 import type { MergeRequest } from "./merge.js";
 import { fenceMerge, type MergeScope } from "./merge-lock.js";
 import type { MergedObject } from "./merge-object.js";

@@ -32,10 +32,10 @@
  * **Attributes that occur often become columns**, made anew of the text of all attributes in each merge: those of the
  * sources are not read. Which ones is decided per step (attribute-choice.ts).
  */
+import type { AudienceFilter } from "../../db/audience-filter.js";
 import { reaching, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { AudienceFilter } from "../catalogue.js";
 import { BadObjects } from "../bad-objects.js";
 import { engineError, isOutOfMemory } from "../engine-error.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";

@@ -1,6 +1,6 @@
 /** Runs the admin functions. The gate has let the caller pass as an admin. */
+import type { AudienceFilter } from "../../db/audience-filter.js";
 import type { Sql } from "../../db/sql.js";
-import type { AudienceFilter } from "../../lake/catalogue.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
 import { type RetiredPartition, retirePartitions, type RetireSelection } from "../../lake/retire.js";
 import { tables, type TableName } from "../../lake/tables/tables.js";

@@ -3,7 +3,7 @@ import { cp, mkdir } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 
-import type { AudienceFilter } from "../../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../../src/db/audience-filter.js";
 import { type LakeFiles, localFiles } from "../../../src/lake/cache/lake-files.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { addPartition, type TestLake } from "../lake/lake.js";

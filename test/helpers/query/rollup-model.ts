@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import type { AudienceFilter } from "../../../src/lake/catalogue.js";
+import type { AudienceFilter } from "../../../src/db/audience-filter.js";
 import type { LakeFiles } from "../../../src/lake/cache/lake-files.js";
 import { runTask } from "../../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../../src/lake/merge/merge.js";
