@@ -9,7 +9,7 @@ import type { Configuration, CustomFetch, DeviceAuthorizationResponse } from "op
 
 import { isLoopbackHost } from "../shared/loopback.js";
 import { CredentialError } from "./credential-error.js";
-import { member } from "./json-member.js";
+import { member } from "../shared/json-member.js";
 import type { StoredLogin } from "./token-file.js";
 
 const requestTimeoutSeconds = 10;

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 
 import { CredentialError } from "./credential-error.js";
-import { member } from "./json-member.js";
+import { member } from "../shared/json-member.js";
 
 /** A named entry of the `profiles` map of the per-user config file. */
 export interface Profile {

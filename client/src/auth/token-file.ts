@@ -10,7 +10,7 @@ import { writePrivateFile } from "../shared/private-file.js";
 import { isOpenToOthers } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
 import { underFileLock } from "./file-lock.js";
-import { member } from "./json-member.js";
+import { member } from "../shared/json-member.js";
 
 const maxFileBytes = 1024 * 1024;
 const compactJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;

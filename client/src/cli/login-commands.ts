@@ -2,7 +2,7 @@
 import { rm } from "node:fs/promises";
 
 import { CredentialError } from "../auth/credential-error.js";
-import { member } from "../auth/json-member.js";
+import { member } from "../shared/json-member.js";
 import { claimsOf, discoverProvider } from "../auth/oidc-protocol.js";
 import {
   type StoredLogin,

@@ -1,7 +1,7 @@
 /** Waiting for the end of what a server does after its answer. */
 import { setTimeout as wait } from "node:timers/promises";
 
-import { member } from "../../auth/json-member.js";
+import { member } from "../../shared/json-member.js";
 import type { Terminal } from "../terminal.js";
 import { requestOf } from "./action.js";
 import type { AskWeb } from "./ask-web.js";

@@ -1,5 +1,5 @@
 /** `telemetry keys`: mint, list and revoke API keys. */
-import { member } from "../../auth/json-member.js";
+import { member } from "../../shared/json-member.js";
 import { UsageError } from "../context.js";
 import type { RowColumn } from "../formats/rows.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";

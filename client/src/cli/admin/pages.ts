@@ -1,5 +1,5 @@
 /** Lists that are longer than one answer of the server: page after page, until there is enough or no more. */
-import { member } from "../../auth/json-member.js";
+import { member } from "../../shared/json-member.js";
 import type { WebRequest } from "../../web/web-client.js";
 import { UsageError } from "../context.js";
 import type { ActionValues } from "./flags.js";
