@@ -4,6 +4,7 @@ import { readdirSync } from "node:fs";
 import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
+import { asBuffer } from "telemetry-service-client/shared/as-buffer";
 import { readFrames } from "./frame-stream.js";
 import { decodeNumber, encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
 import { MessageSlots } from "./message-slots.js";
@@ -323,7 +324,7 @@ function tooLarge(bytes: number): JobOutcome {
 }
 
 function parse(payload: Uint8Array): unknown {
-  return JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString());
+  return JSON.parse(asBuffer(payload).toString());
 }
 
 function lowerPriority(pid: number): void {

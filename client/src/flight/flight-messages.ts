@@ -4,6 +4,8 @@
  */
 import { PbfReader, PbfWriter } from "pbf";
 
+import { asBuffer } from "../shared/as-buffer.js";
+
 const descriptorTypeCommand = 2;
 
 /** One frame of `DoGet`: an Arrow IPC message in two parts. */
@@ -144,7 +146,3 @@ function bytesOf(message: Uint8Array, wanted: number): Uint8Array {
 }
 
 const none: Uint8Array = new Uint8Array(0);
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}

@@ -18,6 +18,8 @@ import {
   Vector,
 } from "apache-arrow";
 
+import { asBuffer } from "../shared/as-buffer.js";
+
 /** A decimal number as its exact digits, for example `-12.50`. */
 export class ExactDecimal {
   readonly text: string;
@@ -361,10 +363,6 @@ function plainValue(value: unknown): CellValue {
     return Array.from(value as unknown as Iterable<unknown>, plainValue);
   }
   return JSON.stringify(value) ?? null;
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** A value as plain text: null stays null, nested values become JSON. */

@@ -6,6 +6,7 @@
  * compressed file, and the levels of a column without nulls are four bytes.
  */
 import { compressSync } from "lz4-napi";
+import { asBuffer } from "telemetry-service-client/shared/as-buffer";
 import type { Column, LeafColumn, ListColumn } from "../tables/columns.js";
 import { ByteBuffer, type ChunkList } from "./byte-buffer.js";
 import { codec, encoding, pageType } from "./format.js";
@@ -51,10 +52,6 @@ const sampleFromBytes = 4 * sampleBytes;
  * The largest share of the bytes that compression may leave; above it pages stay plain, which readers read faster.
  */
 const worthwhileRatio = 0.9;
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
 
 /** The LZ4 block of `bytes`, or null when it does not pay. */
 function compressed(bytes: Uint8Array): Uint8Array | null {

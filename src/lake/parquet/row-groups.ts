@@ -3,6 +3,7 @@
  * holds; and a footer that names the chosen ones alone, for a file that has only their bytes, in their places.
  * https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
  */
+import { asBuffer } from "telemetry-service-client/shared/as-buffer";
 import { ByteBuffer } from "./byte-buffer.js";
 import * as thrift from "./thrift-tree.js";
 
@@ -51,7 +52,7 @@ export const magic = Buffer.from("PAR1", "latin1");
  * @throws RangeError when it is not the end of a Parquet file
  */
 export function footerLength(tail: Uint8Array): number {
-  const view = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength);
+  const view = asBuffer(tail);
   if (view.length < tailBytes || !view.subarray(-4).equals(magic)) {
     throw new RangeError("not a Parquet file");
   }

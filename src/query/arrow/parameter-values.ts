@@ -1,4 +1,5 @@
 /** Values that a client binds, from Arrow columns to text ({@link ParameterValue}). */
+import { asBuffer } from "telemetry-service-client/shared/as-buffer";
 import { ServiceError } from "../../runtime/errors.js";
 import type {
   BytesLayout,
@@ -257,9 +258,9 @@ function valueReader(
     case "utf8":
       return (row) => utf8(slice(type.layout, view, bytes, row), name);
     case "binary":
-      return (row) => base64(slice(type.layout, view, bytes, row));
+      return (row) => asBuffer(slice(type.layout, view, bytes, row)).toString("base64");
     case "fixed_binary":
-      return (row) => base64(fixed(values, type.bytes, row));
+      return (row) => asBuffer(fixed(values, type.bytes, row)).toString("base64");
     case "uuid":
       return (row) =>
         Buffer.from(fixed(values, 16, row))
@@ -410,10 +411,6 @@ function utf8(bytes: Uint8Array, name: string): string {
     throw bad(`A text of ${shown(name)} holds a NUL character.`);
   }
   return text;
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
 /** `YYYY-MM-DD HH:MM:SS.nnnnnnnnn` for years 1 to 9999. */
