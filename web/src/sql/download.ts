@@ -31,7 +31,8 @@ export async function toCsv({ columns, rows }: QueryResult): Promise<Blob> {
 
 /** One object a line. */
 export async function toJsonLines({ columns, rows }: QueryResult): Promise<Blob> {
-  return new Blob(await textOf(rows, (row) => `${jsonLine(columns, row)}\n`), { type: "application/x-ndjson" });
+  const lineOf = jsonLines(columns);
+  return new Blob(await textOf(rows, (row) => `${lineOf(row)}\n`), { type: "application/x-ndjson" });
 }
 
 /** The text of all rows, in pieces. */
@@ -48,9 +49,10 @@ async function textOf(rows: number, lineOf: (row: number) => string): Promise<st
   return parts;
 }
 
-export function jsonLine(columns: readonly Column[], row: number): string {
+/** Writes rows as JSON objects, by names that tell the columns apart. */
+export function jsonLines(columns: readonly Column[]): (row: number) => string {
   const names = uniqueNames(columns);
-  return JSON.stringify(Object.fromEntries(columns.map((column, at) => [names[at], exact(column, row)])), plain);
+  return (row) => JSON.stringify(Object.fromEntries(columns.map((each, at) => [names[at], exact(each, row)])), plain);
 }
 
 /**

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 
 // A page has an address, which is asked for at the start.
 vi.stubGlobal("document", { baseURI: "http://localhost/" });
-const { jsonLine } = await import("./download.js");
+const { jsonLines } = await import("./download.js");
 const { Column } = await import("../arrow/column.js");
 
 it("writes all of several columns with one name", () => {
@@ -11,5 +11,5 @@ it("writes all of several columns with one name", () => {
     vi.spyOn(column, "value").mockReturnValue(value);
     return column;
   });
-  expect(jsonLine(columns, 0)).toBe('{"a":1,"a 2":2}');
+  expect(jsonLines(columns)(0)).toBe('{"a":1,"a 2":2}');
 });

@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 
 import type { QueryResult } from "../api/query.js";
 import { formatNumber } from "../ui/format.js";
-import { jsonLine } from "./download.js";
+import { jsonLines } from "./download.js";
 import css from "./sql-page.module.css";
 
 const mostRows = 500;
@@ -14,9 +14,8 @@ export function RawView({ result }: { readonly result: QueryResult }): ReactElem
   const shown = Math.min(rows, mostRows);
   const isPlan = columns.some(({ name }) => name === "explain_value" || name === "explain_key");
   const last = columns.at(-1);
-  const lines = Array.from({ length: shown }, (_, row) =>
-    isPlan && last !== undefined ? last.text(row) : jsonLine(columns, row),
-  );
+  const lineOf = isPlan && last !== undefined ? (row: number) => last.text(row) : jsonLines(columns);
+  const lines = Array.from({ length: shown }, (_, row) => lineOf(row));
   return (
     <div className={css.raw} tabIndex={0} role="region" aria-label="Result as text">
       <pre>{lines.join("\n")}</pre>
