@@ -4,7 +4,8 @@ import { type ReactElement, useEffect, useMemo, useState } from "react";
 import type { QueryResult } from "../../api/query.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { bucketSeconds, type ChartData, toSeries } from "../../ui/chart/series.js";
+import { type Buckets, bucketsOf, inEveryBucket } from "../../ui/chart/buckets.js";
+import { type ChartData, toSeries } from "../../ui/chart/series.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { levelColour } from "../../ui/colours.js";
 import type { Condition } from "../../ui/filters.js";
@@ -26,15 +27,15 @@ export interface Volume {
 /** @param isLive follows the clock, as the live tail does */
 export function useVolume(condition: Condition, pixels: number, isLive: boolean): Volume {
   const resolved = useFollowedRange(isLive);
-  const seconds = bucketSeconds(resolved.endMs - resolved.beginMs, pixels);
+  const buckets = bucketsOf(resolved, pixels);
   const state = useQuerySql(
-    `SELECT date_bin('${seconds} seconds', time) AS bucket, ifnull(level_name, 'unknown') AS level, count(*) AS entries
+    `SELECT date_bin('${buckets.width}', time) AS bucket, ifnull(level_name, 'unknown') AS level, count(*) AS entries
 FROM log_entries WHERE ${condition.sql} GROUP BY ALL`,
     { parameters: condition.parameters, range: resolved },
   );
   const { result } = state;
   return useMemo(() => {
-    const data = volumeData(result, resolved, seconds);
+    const data = volumeData(result, buckets);
     const totals = data.series.map(({ name, values }) => ({
       level: name,
       count: values.reduce((sum, each) => sum + each, 0),
@@ -64,28 +65,14 @@ function useFollowedRange(isLive: boolean): ResolvedRange {
 }
 
 /** A bar for every bucket of the range, also for those without a record; the worst level at the bottom. */
-function volumeData(result: QueryResult | null, { beginMs, endMs }: ResolvedRange, seconds: number): ChartData {
+function volumeData(result: QueryResult | null, buckets: Buckets): ChartData {
   if (result === null) {
     return { times: new Float64Array(0), series: [] };
   }
-  const found = toSeries(result, { time: "bucket", value: "entries", name: "level", fill: 0 });
-  const stepMs = seconds * 1000;
-  const firstMs = Math.min(Math.floor(beginMs / stepMs) * stepMs, found.times[0] ?? Number.POSITIVE_INFINITY);
-  const count = Math.min(5000, Math.ceil((endMs - firstMs) / stepMs));
-  const times = Float64Array.from({ length: count }, (_, at) => firstMs + at * stepMs);
-  const series = found.series
-    .toSorted((a, b) => levels.indexOf(a.name as "info") - levels.indexOf(b.name as "info"))
-    .map(({ name, values }) => {
-      const filled = new Float64Array(count);
-      values.forEach((value, at) => {
-        const place = Math.round(((found.times[at] ?? 0) - firstMs) / stepMs);
-        if (place >= 0 && place < count) {
-          filled[place] = value;
-        }
-      });
-      return { name, values: filled, colour: levelColour(name) };
-    });
-  return { times, series };
+  const found = toSeries(result, { time: "bucket", value: "entries", name: "level" });
+  const { times, series } = inEveryBucket(found, buckets, 0);
+  const worstFirst = series.toSorted((a, b) => levels.indexOf(a.name as "info") - levels.indexOf(b.name as "info"));
+  return { times, series: worstFirst.map((level) => ({ ...level, colour: levelColour(level.name) })) };
 }
 
 export function VolumeChart({ volume, narrow }: { readonly volume: Volume; readonly narrow: boolean }): ReactElement {
