@@ -24,7 +24,8 @@ import { prepareDirectory } from "../../src/db/embedded/embedded-cluster.js";
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { failure, ownerFile, useEmbeddedCluster, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
+import { failure } from "../helpers/failure.js";
+import { ownerFile, useEmbeddedCluster, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
 
 const db = useEmbeddedFixture();
 const isRoot = process.getuid?.() === 0;

@@ -11,6 +11,7 @@ import { assertSchemaVersion, migrate, schemaVersion } from "../../src/db/migrat
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { failure } from "../helpers/failure.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { describeSchema } from "../helpers/postgres/schema.js";
@@ -30,17 +31,6 @@ afterEach(async () => {
   await db.drop();
   await rm(scratch, { recursive: true, force: true });
 });
-
-async function failure(promise: PromiseLike<unknown>): Promise<Error> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof Error) {
-      return error;
-    }
-  }
-  throw new Error("it succeeded");
-}
 
 async function stateOf(promise: PromiseLike<unknown>): Promise<string | null> {
   return sqlState(await failure(promise));

@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { connect, isConnectionError, type Sql, sqlState } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { failure } from "../helpers/postgres/embedded.js";
+import { failure } from "../helpers/failure.js";
 import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { startWire } from "../helpers/postgres/wire.js";
 import { until } from "../helpers/until.js";

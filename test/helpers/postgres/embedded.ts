@@ -175,18 +175,6 @@ async function killAll(fixture: EmbeddedFixture, name: string): Promise<void> {
   await until(async () => (await fixture.processes(name)).length === 0);
 }
 
-/** The error that something is expected to fail with. */
-export async function failure(promise: PromiseLike<unknown>): Promise<Error> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof Error) {
-      return error;
-    }
-  }
-  throw new Error("it succeeded");
-}
-
 async function processesBelow(directory: string, name: string): Promise<number[]> {
   const found: number[] = [];
   for (const entry of await readdir("/proc")) {
