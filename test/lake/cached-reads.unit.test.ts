@@ -15,8 +15,8 @@ import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { freePort } from "../helpers/free-port.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
-const never = new AbortController().signal;
 const logger = createTappedLogger();
 const content = randomBytes(300_000);
 const target = "/cache/obj/t/audience=a/x.parquet";

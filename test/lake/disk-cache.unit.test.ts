@@ -10,8 +10,8 @@ import { createCacheCounts } from "../../src/lake/cache/cache-counts.js";
 import { DiskCache, type WantedFile } from "../../src/lake/cache/disk-cache.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
-const never = new AbortController().signal;
 let directory = "";
 let metrics: Metrics;
 let cache: DiskCache;

@@ -18,10 +18,10 @@ import type { ParsedFooter } from "../../src/lake/parquet/row-groups.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { seededRandom } from "../helpers/seeded-random.js";
+import { never } from "../helpers/never.js";
 
 const rows = 200_000;
 const rowsPerGroup = 20_480;
-const never = new AbortController().signal;
 let directory = "";
 let whole = "";
 let fileBytes = 0;

@@ -28,6 +28,7 @@ import {
   startFaultProxy,
   startS3Server,
 } from "../helpers/lake/s3-server.js";
+import { never } from "../helpers/never.js";
 
 const program = await findS3Server();
 async function flipByte(file: string, at: number): Promise<void> {
@@ -35,7 +36,6 @@ async function flipByte(file: string, at: number): Promise<void> {
   bytes.writeUInt8(bytes.readUInt8(at) ^ 0xff, at);
   await writeFile(file, bytes);
 }
-const never = new AbortController().signal;
 const minuteNs = 60_000_000_000n;
 
 describe.skipIf(program === null)("a lake in a bucket", () => {

@@ -27,9 +27,9 @@ import {
 import { cacheAnnouncement, cacheKey, metricOf } from "../helpers/object-cache/cache-world.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
 const program = await findS3Server();
-const never = new AbortController().signal;
 const MiB = 1 << 20;
 const key = "log_entries/audience=a/2026-11-22/x.l2.parquet";
 

@@ -23,9 +23,9 @@ import {
   startS3Server,
 } from "../helpers/lake/s3-server.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
 const program = await findS3Server();
-const never = new AbortController().signal;
 
 describe.skipIf(program === null)("an S3 store", () => {
   let server: S3Server;

@@ -15,8 +15,8 @@ import { ServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { fakeOrigin } from "../helpers/object-cache/fake-origin.js";
+import { never } from "../helpers/never.js";
 
-const never = new AbortController().signal;
 // Many read at once.
 setMaxListeners(0, never);
 const ttlMs = 1000;

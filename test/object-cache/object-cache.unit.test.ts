@@ -17,8 +17,8 @@ import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { type FakeOrigin, fakeOrigin } from "../helpers/object-cache/fake-origin.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
-const never = new AbortController().signal;
 // Many read at once.
 setMaxListeners(0, never);
 const hour = 3_600_000;

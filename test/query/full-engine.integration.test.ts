@@ -6,8 +6,8 @@ import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-in
 import { toServiceError } from "../../src/runtime/errors.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
+import { never } from "../helpers/never.js";
 
-const never = new AbortController().signal;
 const memoryBytes = 96 << 20;
 /** Takes all but some megabytes of that, for as long as the instance is open. */
 const leftovers = "CREATE TABLE leftovers AS SELECT hash(i) AS h FROM range(8500000) t(i)";
