@@ -10,6 +10,7 @@ import { mergePartitions, type MergedPartition } from "../../src/lake/merge/merg
 import { joinFiles, readJoinable } from "../../src/lake/parquet/join-files.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { noon } from "../helpers/noon.js";
 
 let lab: MergeLab;
 beforeEach(async () => {
@@ -17,7 +18,6 @@ beforeEach(async () => {
 });
 afterEach(() => lab.stop());
 
-const noon = 1_763_726_400_000_000_000n;
 const second = 1_000_000_000n;
 const day = 86_400;
 /** More than a row group takes. */

@@ -13,6 +13,7 @@ import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { noonMs } from "../helpers/noon.js";
 
 let t: TestIngestion;
 const logins: RoleLogin[] = [];
@@ -69,11 +70,10 @@ afterAll(async () => {
 const requests = 600;
 /** Three tables, each with those of level 0 that wait, and what was made of the others. */
 const fewObjects = 3 * (63 + 3);
-const startMs = 1_763_726_400_000;
 
 /** A request of one signal with two records, a second after the one before it. */
 function request(number: number): ["logs" | "metrics" | "traces", object] {
-  const ns = (ms: number): string => `${startMs + number * 1000 + ms}000000`;
+  const ns = (ms: number): string => `${noonMs + number * 1000 + ms}000000`;
   const two = [0, 1];
   switch (number % 3) {
     case 0: {

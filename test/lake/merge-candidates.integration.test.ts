@@ -7,6 +7,7 @@ import type { Sql } from "../../src/db/sql.js";
 import { chooseMerge, findMergeGroups } from "../../src/lake/merge/merge-candidates.js";
 import { joinRoom } from "../../src/lake/merge/merge-levels.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { noon } from "../helpers/noon.js";
 
 let database: TestDatabase;
 let sql: Sql;
@@ -21,7 +22,6 @@ afterAll(() => database.drop());
 
 const room = { rows: 262_144, bytes: 256 << 20 };
 const second = 1_000_000_000n;
-const noon = 1_763_726_400n * second;
 
 interface Added {
   readonly viewSet?: string;

@@ -15,6 +15,7 @@ import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { effort } from "../helpers/effort.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { noonMs } from "../helpers/noon.js";
 
 let t: TestIngestion;
 let login: RoleLogin;
@@ -55,14 +56,13 @@ afterAll(async () => {
 const recordsPerRequest = 20;
 const leastRequests = effort(8, 60);
 const leastMerges = 4;
-const startMs = 1_763_726_400_000;
 let sent = 0;
 
 /** Sends a request of records spread over minutes and returns when it is acknowledged. */
 async function send(): Promise<void> {
   const request = sent++;
   const logRecords = Array.from({ length: recordsPerRequest }, (_, i) => ({
-    timeUnixNano: `${startMs + request * 1000 + i * 10_000}000000`,
+    timeUnixNano: `${noonMs + request * 1000 + i * 10_000}000000`,
     body: { stringValue: `${request}/${i}` },
   }));
   const body = Buffer.from(JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }));

@@ -22,8 +22,8 @@ import { addPartition } from "../helpers/lake/lake.js";
 import { readWithParquetWasm } from "../helpers/lake/parquet-readers.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { until } from "../helpers/until.js";
+import { noon } from "../helpers/noon.js";
 
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const hour = 3_600_000_000_000n;
 
 let lab: MergeLab;

@@ -11,6 +11,7 @@ import { sweepOrphans } from "../../src/lake/sweep.js";
 import type { TableName } from "../../src/lake/tables/tables.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged } from "../helpers/lake/lake-tasks.js";
+import { noon } from "../helpers/noon.js";
 
 let lab: MergeLab;
 beforeEach(async () => {
@@ -19,7 +20,6 @@ beforeEach(async () => {
 });
 afterEach(() => lab.stop());
 
-const noon = 1_763_726_400_000_000_000n;
 const second = 1_000_000_000n;
 const rows = 21_000;
 

@@ -29,10 +29,10 @@ import {
 } from "../helpers/servers/monolith.js";
 import { startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
+import { noonMs } from "../helpers/noon.js";
 
 const program = await findS3Server();
 const recordsPerRequest = 5;
-const startMs = 1_763_726_400_000;
 
 describe.skipIf(program === null)("a monolith on S3", () => {
   let server: S3Server;
@@ -79,7 +79,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
     const variables = await developmentVariables(data.directory);
     const key = /Bearer%20(\w+)/u.exec(variables["OTEL_EXPORTER_OTLP_HEADERS"] ?? "")?.[1] ?? "";
     const logRecords = Array.from({ length: recordsPerRequest }, (_, i) => ({
-      timeUnixNano: `${startMs + request * 60_000 + i * 1000}000000`,
+      timeUnixNano: `${noonMs + request * 60_000 + i * 1000}000000`,
       body: { stringValue: `${request}/${i}` },
     }));
     const resource = { attributes: [{ key: "service.name", value: { stringValue: "s3-test" } }] };

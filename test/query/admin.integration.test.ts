@@ -15,9 +15,9 @@ import { connectRows } from "../helpers/flight/flight-rows.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
 import { endless } from "../helpers/query/endless.js";
+import { noon } from "../helpers/noon.js";
 
 const processA = "01234567-89ab-cdef-0123-456789abcdef";
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const hour = 3_600_000_000_000n;
 
 let t: TestAnalytics;

@@ -8,9 +8,8 @@ import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analy
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
+import { noon } from "../helpers/noon.js";
 import { quoteText } from "../../src/query/sql/views.js";
-
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
 

@@ -6,8 +6,8 @@ import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { noon } from "../helpers/noon.js";
 
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const second = 1_000_000_000n;
 
 let t: TestAnalytics;

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
-
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
+import { noon } from "../helpers/noon.js";
 
 let t: TestAnalytics;
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { noon } from "../helpers/noon.js";
 
 const traceId = "5b8aa5a2d2c872e8321cf37308d69df2";
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 
 let t: TestAnalytics;
 

@@ -6,6 +6,7 @@ import { gateText, inspect, type Inspection } from "../../src/query/backend/insp
 import { viewNames } from "../../src/query/sql/views.js";
 import { refusedFunctions } from "../helpers/query/refused-functions.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
+import { noon } from "../helpers/noon.js";
 
 let engine: TestEngine;
 
@@ -276,7 +277,6 @@ describe("the list of functions", () => {
 
 describe("bounds of a scan", () => {
   const day = 86_400_000_000_000n;
-  const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
   const scan = async (sql: string) => (await inspected(sql)).scans[0];
 
   it.each([

@@ -12,8 +12,8 @@ import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analy
 import { mergeAll } from "../helpers/lake/lake-merge.js";
 import { mergeLimits } from "../helpers/lake/lake-merge-limits.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { noon } from "../helpers/noon.js";
 
-const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const shop = "11111111-1111-4111-8111-111111111111";
 const other = "22222222-2222-4222-8222-222222222222";
 

@@ -12,6 +12,7 @@ import { shopAnswers } from "../helpers/query/shop-answers.js";
 import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
 import { atTheEnd, type ShopServer, startShopServer } from "../helpers/query/shop-server.js";
 import { until } from "../helpers/until.js";
+import { noon } from "../helpers/noon.js";
 
 const questions = await readQuestions();
 
@@ -23,7 +24,7 @@ const shop: Shop = {
   // More than one an hour of each series.
   points: 130_000,
   bigSpans: 300,
-  beginNs: 1_763_726_400_000_000_000n - BigInt(shopNs),
+  beginNs: noon - BigInt(shopNs),
 };
 
 let server: ShopServer;

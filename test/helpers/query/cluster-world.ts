@@ -9,6 +9,7 @@ import type { EngineChoice } from "../../../src/query/cluster/engine-choice.js";
 import { ipcOf } from "../flight/flight-ipc.js";
 import { shopNs } from "./shop-model.js";
 import { startShopServer } from "./shop-server.js";
+import { noon } from "../noon.js";
 
 /** What is in the lake. */
 export const clusterShop: Shop = {
@@ -17,7 +18,7 @@ export const clusterShop: Shop = {
   logs: 3000,
   points: 20_000,
   bigSpans: 100,
-  beginNs: 1_763_726_400_000_000_000n - BigInt(shopNs),
+  beginNs: noon - BigInt(shopNs),
 };
 
 type Row = readonly unknown[];

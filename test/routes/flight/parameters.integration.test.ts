@@ -53,9 +53,9 @@ import {
   valueOfAny,
 } from "../../helpers/flight/flight-standard.js";
 import { until } from "../../helpers/until.js";
+import { noon, noonMs } from "../../helpers/noon.js";
 
 const shared = "a secret of all the servers";
-const noonMs = 1_763_726_400_000; // 2025-11-21T12:00:00Z
 const item = <T extends DataType>(type: T): Field<T> => new Field("item", type, true);
 
 let t: TestAnalytics;
@@ -155,7 +155,7 @@ describe("a prepared statement", () => {
         [0.1, new Float64()],
         [null, new Null()],
         [Uint8Array.of(0, 255), new Binary()],
-        [1_763_726_400_000, new TimestampNanosecond()],
+        [noonMs, new TimestampNanosecond()],
       ),
     );
     const expected = [
@@ -166,7 +166,7 @@ describe("a prepared statement", () => {
         d: 0.1,
         n: null,
         x: "00FF",
-        t: 1_763_726_400_000_000_000n,
+        t: noon,
       },
     ];
     expect(await rows(calls, bound)).toEqual(expected);

@@ -16,6 +16,7 @@ import type { FinishedSpan } from "../../../src/runtime/spans.js";
 import { addPartition } from "../../helpers/lake/lake.js";
 import { ipcOf } from "../../helpers/flight/flight-ipc.js";
 import { until } from "../../helpers/until.js";
+import { noon } from "../../helpers/noon.js";
 
 const service = "/arrow.flight.protocol.FlightService";
 const same = (bytes: Buffer): Buffer => bytes;
@@ -34,7 +35,6 @@ beforeAll(async () => {
     { span: (span) => spans.push(span) },
   );
   const hour = 3_600_000_000_000n;
-  const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
   for (const [audience, from] of [
     ["public", noon],
     ["secret", noon],
@@ -166,7 +166,7 @@ describe("views", () => {
   });
 
   it("have rows within that range by their own time, as a predicate on it would", async () => {
-    const at = (ns: number): string => String(1_763_726_400_000_000_000n + BigInt(ns));
+    const at = (ns: number): string => String(noon + BigInt(ns));
     const counts = async (view: string, begin: string, end: string): Promise<unknown[]> => [
       await one(`SELECT count(*) FROM ${view}`, {
         "query-range-begin": begin,
