@@ -6,13 +6,13 @@ import {
   columnResizingFeature,
   columnSizingFeature,
   columnVisibilityFeature,
+  type Header,
   tableFeatures,
   useTable,
 } from "@tanstack/react-table";
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
 import {
   type KeyboardEvent,
-  memo,
   type ReactElement,
   type RefObject,
   useEffect,
@@ -25,14 +25,13 @@ import {
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
-import { nothing, oneLine } from "../format.js";
 import css from "./data-table.module.css";
 import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
 import { noTableState, type TableState } from "./table-state.js";
-import { PrintedRows } from "./printed-rows.js";
-import { rowPixels, useRows } from "./use-rows.js";
+import { type Cell, Rows } from "./table-rows.js";
+import { rowPixels } from "./use-rows.js";
 
 export interface DataTableProps {
   /** What is in it, for those who do not see it. */
@@ -57,12 +56,6 @@ export interface DataTableProps {
 const menuPixels = 30;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
-
-interface Cell {
-  /** Place in the order shown. */
-  readonly at: number;
-  readonly column: number;
-}
 
 export function DataTable(o: DataTableProps): ReactElement {
   const { columns, rows, selected = null } = o;
@@ -196,32 +189,13 @@ export function DataTable(o: DataTableProps): ReactElement {
               const column = shown[at];
               const sort = state.sort?.id === header.id ? state.sort : null;
               return column === undefined ? null : (
-                <div
+                <HeadCell
                   key={header.id}
-                  className={css.headCell}
-                  role="columnheader"
-                  aria-sort={sort === null ? "none" : sort.descending ? "descending" : "ascending"}
-                >
-                  <button
-                    type="button"
-                    tabIndex={-1}
-                    className={classes(css.headButton, column.align === "right" && css.right)}
-                    disabled={column.sortBy === undefined}
-                    title={column.title}
-                    onClick={() => change({ sort: nextSort(column.id, sort) })}
-                  >
-                    <span>{column.title}</span>
-                    {sort === null ? null : sort.descending ? <ArrowDown aria-hidden /> : <ArrowUp aria-hidden />}
-                  </button>
-                  <div
-                    className={css.grip}
-                    data-resizing={header.column.getIsResizing()}
-                    onPointerDown={(event) => event.stopPropagation()}
-                    onMouseDown={header.getResizeHandler()}
-                    onTouchStart={header.getResizeHandler()}
-                    onDoubleClick={() => header.column.resetSize()}
-                  />
-                </div>
+                  column={column}
+                  header={header}
+                  sort={sort}
+                  onSort={(next) => change({ sort: next })}
+                />
               );
             })}
           </div>
@@ -247,153 +221,96 @@ export function DataTable(o: DataTableProps): ReactElement {
         </div>
       </div>
       <div className={classes(css.columns, isCut && css.cut)} style={{ right: size.bar }}>
-        <Menu
-          trigger={
-            <Button look="quiet" aria-label="Columns" title="Columns">
-              <Columns3 />
-            </Button>
-          }
-        >
-          {columns.map(({ id: name, title }) => (
-            <MenuCheck
-              key={name}
-              checked={fit.has(name)}
-              onChange={(checked) => {
-                const others = (names: readonly string[]): readonly string[] => names.filter((each) => each !== name);
-                setAsked(checked ? [...asked, name] : others(asked));
-                change({ hidden: checked ? others(state.hidden) : [...state.hidden, name] });
-              }}
-            >
-              {title}
-            </MenuCheck>
-          ))}
-          <MenuItem
-            onClick={() => {
-              setSizing({});
-              setAsked([]);
-              change({ hidden: [], widths: {}, sort: null });
-            }}
-          >
-            All as it was
-          </MenuItem>
-        </Menu>
+        <ColumnMenu
+          columns={columns}
+          fit={fit}
+          onChange={(name, checked) => {
+            const others = (names: readonly string[]): readonly string[] => names.filter((each) => each !== name);
+            setAsked(checked ? [...asked, name] : others(asked));
+            change({ hidden: checked ? others(state.hidden) : [...state.hidden, name] });
+          }}
+          onReset={() => {
+            setSizing({});
+            setAsked([]);
+            change({ hidden: [], widths: {}, sort: null });
+          }}
+        />
       </div>
     </div>
   );
 }
 
-interface RowsProps {
-  readonly id: string;
-  readonly scroll: RefObject<HTMLDivElement | null>;
-  /** Gets what brings a row into view. */
-  readonly scrollTo: RefObject<(at: number) => void>;
-  readonly rows: number;
-  readonly order: ArrayLike<number> | null;
-  readonly columns: readonly TableColumn[];
-  /** Changes with the columns that are shown. */
-  readonly fit: ReadonlyMap<string, number>;
-  /** What `columns` was made of, which is made anew by each rendering. */
-  readonly source: readonly TableColumn[];
-  readonly version: unknown;
-  readonly template: string;
-  readonly selected: number | null;
-  readonly active: Cell;
-  readonly onPoint: (at: number, column: number) => void;
-}
-
-/** Those in view. Scrolling makes them again, and nothing else of the table. */
-function Rows(o: RowsProps): ReactElement {
-  const { slots, scrollTo } = useRows(o.scroll, o.rows, rowPixels + 1);
-  o.scrollTo.current = scrollTo;
+/** The name of a column, which sorts, and the grip that makes it wider. */
+function HeadCell({
+  column,
+  header,
+  sort,
+  onSort,
+}: {
+  readonly column: TableColumn;
+  readonly header: Header<typeof features, never>;
+  readonly sort: TableState["sort"];
+  readonly onSort: (sort: TableState["sort"]) => void;
+}): ReactElement {
   return (
-    <>
-      {slots.map(({ slot, at }) => {
-        const row = o.order?.[at] ?? at;
-        return (
-          <Row
-            key={slot}
-            id={o.id}
-            at={at}
-            row={row}
-            columns={o.columns}
-            fit={o.fit}
-            source={o.source}
-            version={o.version}
-            template={o.template}
-            selected={row === o.selected}
-            activeColumn={at === o.active.at ? o.active.column : -1}
-            onPoint={(column) => o.onPoint(at, column)}
-          />
-        );
-      })}
-      <PrintedRows made={slots.length} rows={o.rows} />
-    </>
+    <div
+      className={css.headCell}
+      role="columnheader"
+      aria-sort={sort === null ? "none" : sort.descending ? "descending" : "ascending"}
+    >
+      <button
+        type="button"
+        tabIndex={-1}
+        className={classes(css.headButton, column.align === "right" && css.right)}
+        disabled={column.sortBy === undefined}
+        title={column.title}
+        onClick={() => onSort(nextSort(column.id, sort))}
+      >
+        <span>{column.title}</span>
+        {sort === null ? null : sort.descending ? <ArrowDown aria-hidden /> : <ArrowUp aria-hidden />}
+      </button>
+      <div
+        className={css.grip}
+        data-resizing={header.column.getIsResizing()}
+        onPointerDown={(event) => event.stopPropagation()}
+        onMouseDown={header.getResizeHandler()}
+        onTouchStart={header.getResizeHandler()}
+        onDoubleClick={() => header.column.resetSize()}
+      />
+    </div>
   );
 }
 
-type RowProps = Pick<RowsProps, "id" | "columns" | "fit" | "source" | "version" | "template"> & {
-  readonly at: number;
-  readonly row: number;
-  readonly selected: boolean;
-  readonly activeColumn: number;
-  readonly onPoint: (column: number) => void;
-};
-
-/** Made again only when something in it changed: scrolling moves the others alone. */
-const Row = memo(
-  function Row(o: RowProps): ReactElement {
-    return (
-      <div
-        className={css.row}
-        role="row"
-        aria-rowindex={o.at + 2}
-        aria-selected={o.selected}
-        style={{
-          gridTemplateColumns: o.template,
-          transform: `translateY(${o.at * rowPixels + rowPixels + 1}px)`,
-          order: o.at,
-        }}
-      >
-        {o.columns.map((column, at) => {
-          const whole = column.text(o.row);
-          const isBrief = (o.fit.get(column.id) ?? Infinity) < (column.width ?? 0);
-          const text = isBrief && whole !== null ? (column.brief?.text(whole) ?? whole) : whole;
-          return (
-            <div
-              key={column.id}
-              // No other has one, so that scrolling changes none.
-              id={at === o.activeColumn ? `${o.id}-active` : undefined}
-              role="gridcell"
-              className={classes(
-                css.cell,
-                column.align === "right" && css.right,
-                column.mono === true && css.mono,
-                text === null && css.none,
-              )}
-              data-active={at === o.activeColumn}
-              onMouseMove={({ currentTarget }) => {
-                // Made when it is pointed at: most cells only pass by. The element may have held another row before.
-                currentTarget.title = (column.hint ?? column.text)(o.row) ?? "";
-              }}
-              onClick={() => o.onPoint(at)}
-            >
-              {column.cell?.(o.row) ?? (text === null ? nothing : oneLine(text))}
-            </div>
-          );
-        })}
-      </div>
-    );
-  },
-  (before, after) =>
-    before.row === after.row &&
-    before.at === after.at &&
-    before.source === after.source &&
-    before.fit === after.fit &&
-    before.version === after.version &&
-    before.template === after.template &&
-    before.selected === after.selected &&
-    before.activeColumn === after.activeColumn,
-);
+/** Which columns are shown. */
+function ColumnMenu({
+  columns,
+  fit,
+  onChange,
+  onReset,
+}: {
+  readonly columns: readonly TableColumn[];
+  /** Those that are shown. */
+  readonly fit: ReadonlyMap<string, number>;
+  readonly onChange: (name: string, checked: boolean) => void;
+  readonly onReset: () => void;
+}): ReactElement {
+  return (
+    <Menu
+      trigger={
+        <Button look="quiet" aria-label="Columns" title="Columns">
+          <Columns3 />
+        </Button>
+      }
+    >
+      {columns.map(({ id, title }) => (
+        <MenuCheck key={id} checked={fit.has(id)} onChange={(checked) => onChange(id, checked)}>
+          {title}
+        </MenuCheck>
+      ))}
+      <MenuItem onClick={onReset}>All as it was</MenuItem>
+    </Menu>
+  );
+}
 
 /** Pixels of an element inside its scroll bar, and of the bar. */
 function useSize(element: RefObject<HTMLElement | null>): { readonly width: number; readonly bar: number } {
