@@ -2,23 +2,18 @@
  * Who calls whom as a graph: services in columns, calls from left to right. A service leads to its page, a call to its
  * traces. Arrow keys walk along calls.
  */
-import { Link } from "@tanstack/react-router";
-import { Cylinder, Globe, ListOrdered, Maximize, ZoomIn, ZoomOut } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactElement, useCallback, useMemo, useRef, useState } from "react";
+import { Maximize, ZoomIn, ZoomOut } from "lucide-react";
+import { type KeyboardEvent, type ReactElement, useCallback, useMemo, useRef, useState } from "react";
 
 import { classes, IconButton, Select } from "../../../ui/controls.js";
-import { seriesColour } from "../../../ui/colours.js";
-import { formatMilliseconds, formatPercent, formatRate } from "../../../ui/format.js";
-import { callsAddress, serviceAddress } from "../../addresses.js";
+import { formatMilliseconds } from "../../../ui/format.js";
 import { severityOf } from "../error-share.js";
-import { layoutGraph, type Layout, type Point, type Route } from "./layout.js";
+import { layoutGraph, type Layout, type Route } from "./layout.js";
+import { box, Edge, Label, type Lit, Node } from "./map-parts.js";
 import {
   type Direction,
-  edgeWords,
-  factsOf,
   type MapEdge,
   type MapNode,
-  nodeWords,
   type Place,
   placeKey,
   type ServiceGraph,
@@ -30,18 +25,12 @@ import { fitted, movedBy, showing, zoomedAt } from "./viewport.js";
 
 /** With more edges, only what failed and what is pointed at says what it is. */
 const mostLabels = 30;
-const box = { width: 172, height: 46 };
 const dense = { ...box, gapX: 116, gapY: 16 };
 /** There is room for labels. */
 const wide = { ...box, gapX: 148, gapY: 42 };
 
 export const mapColours = ["errors", "p95"] as const;
 export type MapColour = (typeof mapColours)[number];
-
-interface Lit {
-  readonly place: Place;
-  readonly words: string;
-}
 
 export function ServiceMap({
   graph,
@@ -58,12 +47,13 @@ export function ServiceMap({
   readonly onColour: (colour: MapColour) => void;
 }): ReactElement {
   const element = useRef<HTMLDivElement | null>(null);
+  const isDense = graph.edges.length > mostLabels;
   const layout = useMemo(
     () =>
       layoutGraph(
         graph.nodes.map(({ name }) => name),
         graph.edges,
-        graph.edges.length > mostLabels ? dense : wide,
+        isDense ? dense : wide,
       ),
     [graph],
   );
@@ -111,19 +101,7 @@ export function ServiceMap({
     event.preventDefault();
   };
 
-  const isDense = graph.edges.length > mostLabels;
-  const busiest = graph.edges.reduce((most, { calls }) => Math.max(most, calls), 1);
-  const slowest = graph.edges.reduce((most, { p95 }) => Math.max(most, p95), 0);
-  const fastest = graph.edges.reduce((least, { p95 }) => Math.min(least, p95), slowest);
-  const drawn = graph.edges.flatMap((edge, at) => {
-    const route = layout.routes[at];
-    const width = (isDense ? 1 : 1.5) + (isDense ? 3 : 4) * Math.sqrt(edge.calls / busiest);
-    const look =
-      colour === "errors"
-        ? css[severityOf(edge.errors / edge.calls)]
-        : css[`heat${heatOf(edge.p95, fastest, slowest)}`];
-    return route === undefined ? [] : [{ edge, route, look, width }];
-  });
+  const { drawn, fastest, slowest } = useMemo(() => drawEdges(graph, layout, colour), [graph, layout, colour]);
   return (
     <div className={classes(css.frame, stale && css.stale)} aria-busy={stale}>
       <div
@@ -265,152 +243,41 @@ function boxOf(
   return middle === undefined ? null : { x: middle.x - 60, y: middle.y - 10, width: 120, height: 20 };
 }
 
+interface DrawnEdge {
+  readonly edge: MapEdge;
+  readonly route: Route;
+  /** A class. */
+  readonly look: string | undefined;
+  readonly width: number;
+}
+
+/** How wide and in which colour calls are drawn, and the least and the greatest p95 of all. */
+function drawEdges(
+  { edges }: ServiceGraph,
+  layout: Layout,
+  colour: MapColour,
+): { readonly drawn: readonly DrawnEdge[]; readonly fastest: number; readonly slowest: number } {
+  const [least, more] = edges.length > mostLabels ? [1, 3] : [1.5, 4];
+  const busiest = edges.reduce((most, { calls }) => Math.max(most, calls), 1);
+  const slowest = edges.reduce((most, { p95 }) => Math.max(most, p95), 0);
+  const fastest = edges.reduce((lowest, { p95 }) => Math.min(lowest, p95), slowest);
+  const drawn = edges.flatMap((edge, at) => {
+    const route = layout.routes[at];
+    const width = least + more * Math.sqrt(edge.calls / busiest);
+    const look =
+      colour === "errors"
+        ? css[severityOf(edge.errors / edge.calls)]
+        : css[`heat${heatOf(edge.p95, fastest, slowest)}`];
+    return route === undefined ? [] : [{ edge, route, look, width }];
+  });
+  return { drawn, fastest, slowest };
+}
+
 /** Seven steps on a logarithmic scale, without the palest, which makes no line. */
 function heatOf(p95: number, fastest: number, slowest: number): number {
   const share = fastest >= slowest || fastest <= 0 ? 1 : Math.log(p95 / fastest) / Math.log(slowest / fastest);
   return 1 + Math.round(Math.min(1, Math.max(0, share)) * 6);
 }
-
-interface Pointed {
-  readonly seconds: number;
-  readonly isLit: boolean;
-  /** Tab leads to it. */
-  readonly isEntry: boolean;
-  readonly onPoint: (lit: Lit | null) => void;
-  readonly onFocus: (place: Place) => void;
-}
-
-function pointing(place: Place, words: string, { isEntry, isLit: on, onPoint, onFocus }: Pointed) {
-  return {
-    "data-place": placeKey(place),
-    "data-on": on,
-    tabIndex: isEntry ? 0 : -1,
-    onMouseEnter: () => onPoint({ place, words }),
-    onMouseLeave: () => onPoint(null),
-    onFocus: () => {
-      onFocus(place);
-      onPoint({ place, words });
-    },
-    onBlur: () => onPoint(null),
-  };
-}
-
-const Node = memo(function Node({
-  node,
-  x,
-  y,
-  ...o
-}: Pointed & { readonly node: MapNode; readonly x: number; readonly y: number }): ReactElement {
-  const { name, type, service } = node;
-  const Icon = icons[type];
-  const share = service === null || service.requests === 0 ? 0 : service.errors / service.requests;
-  // What has no page leads to who calls it.
-  const address = type === "service" ? serviceAddress(name) : { to: "/services", search: { view: "calls", q: name } };
-  return (
-    <Link
-      {...address}
-      activeOptions={never}
-      className={classes(css.node, css[`node-${severityOf(share)}`])}
-      style={{ left: x, top: y, ...box }}
-      {...pointing({ node: name }, nodeWords(node, o.seconds), o)}
-    >
-      {Icon === undefined ? (
-        <span className={css.swatch} style={{ background: seriesColour(name) }} />
-      ) : (
-        <Icon aria-hidden className={css.icon} />
-      )}
-      <span className="visually-hidden">{nodeWords(node, o.seconds)}</span>
-      <span className={css.name} aria-hidden>
-        {name}
-      </span>
-      <span className={css.facts} aria-hidden>
-        {service === null || service.requests === 0
-          ? type
-          : factsOf({ count: service.requests, errors: service.errors, p95: service.p95 }, o.seconds)}
-      </span>
-    </Link>
-  );
-});
-
-const icons: Readonly<Record<string, typeof Globe>> = { database: Cylinder, queue: ListOrdered, external: Globe };
-/** The page that a link leads away from is not its own. */
-const never = { exact: true, includeSearch: true } as const;
-
-const Edge = memo(function Edge({
-  edge,
-  route,
-  look,
-  width,
-  ...o
-}: Pointed & {
-  readonly edge: MapEdge;
-  readonly route: Route;
-  readonly look: string | undefined;
-  readonly width: number;
-}): ReactElement {
-  const { path, end, isForward } = route;
-  const reach = 5 + width;
-  const words = edgeWords(edge, o.seconds);
-  return (
-    <Link
-      {...callsAddress(edge.from, edge.to)}
-      activeOptions={never}
-      aria-label={words}
-      className={classes(css.edge, look)}
-      {...pointing(edge, words, o)}
-    >
-      <path d={path} className={css.hit} />
-      <path d={path} className={css.line} strokeWidth={width} />
-      <path
-        d={`M${end.x} ${end.y}l${isForward ? -reach : reach} ${-reach / 1.8}v${reach * 1.11}z`}
-        className={css.head}
-      />
-    </Link>
-  );
-});
-
-/** Above all edges: its rate, and below that how many fail and how long it takes; or how many fail alone. */
-const Label = memo(function Label({
-  edge,
-  middle,
-  look,
-  width,
-  isFull,
-  isOn,
-  seconds,
-}: {
-  readonly edge: MapEdge;
-  readonly middle: Point;
-  readonly look: string | undefined;
-  readonly width: number;
-  readonly isFull: boolean;
-  readonly isOn: boolean;
-  readonly seconds: number;
-}): ReactElement | null {
-  const share = edge.errors / edge.calls;
-  if (!isFull && severityOf(share) === "good") {
-    return null;
-  }
-  const apart = width / 2 + 8;
-  return (
-    <g className={classes(css.label, look)} data-on={isOn}>
-      {isFull ? (
-        <>
-          <text x={middle.x} y={middle.y - apart}>
-            {formatRate(edge.calls / seconds)}
-          </text>
-          <text x={middle.x} y={middle.y + apart}>
-            {formatPercent(share)} · {formatMilliseconds(edge.p95)}
-          </text>
-        </>
-      ) : (
-        <text x={middle.x} y={middle.y}>
-          {formatPercent(share)}
-        </text>
-      )}
-    </g>
-  );
-});
 
 function Legend({
   colour,
