@@ -10,6 +10,7 @@ import { useZoom } from "../../ui/chart/use-zoom.js";
 import { moved, zoomed } from "../../ui/chart/zoom.js";
 import { IconButton, Input } from "../../ui/controls.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
+import { pressKey } from "../../ui/keys.js";
 import { rowPixels } from "../../ui/table/use-rows.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import { Minimap } from "./minimap.js";
@@ -87,11 +88,8 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
   };
   const hasChildren = (at: number): boolean => (spans[at]?.end ?? 0) > at + 1;
   const onKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
     const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? 300) / rowPixels) - 2);
-    const actions: Readonly<Record<string, () => void>> = {
+    pressKey(event, {
       w: () => setView(zoomed(view, 0.7, 0.5, reach)),
       s: () => setView(zoomed(view, 1 / 0.7, 0.5, reach)),
       "+": () => setView(zoomed(view, 0.7, 0.5, reach)),
@@ -117,16 +115,10 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
       Escape: () => onSelect(null),
       n: () => nextFind(event.shiftKey ? -1 : 1),
       "/": () => field.current?.querySelector("input")?.focus(),
-    };
-    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (action !== undefined) {
-      event.preventDefault();
-      action();
-    }
+    });
   };
   const reach = { endMs: durationMs, leastMs: 1e-3 };
   useZoom(scroll, { range: view, reach, plot: () => timesOf(scroll.current), onRange: setView });
-  const ticks = ticksOf(view, narrow ? 3 : 5);
   /** What the words of a time take, of the width. */
   const labelPercent = narrow ? 34 : 16;
 
@@ -176,17 +168,7 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
         tabIndex={0}
         onKeyDown={onKey}
       >
-        <div className={css.ruler} role="presentation">
-          <div />
-          <div className={css.ticks}>
-            {ticks.map((ms) => (
-              <span key={ms} style={{ left: `${percent(ms, view)}%` }}>
-                {/* At the end there is no room for it. */}
-                {percent(ms, view) > 100 - labelPercent ? null : ms === 0 ? "0" : formatMilliseconds(ms)}
-              </span>
-            ))}
-          </div>
-        </div>
+        <Ruler view={view} narrow={narrow} labelPercent={labelPercent} />
         <SpanRows
           id={id}
           scroll={scroll}
@@ -207,6 +189,26 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
             onSelect(at === selected ? null : at);
           }}
         />
+      </div>
+    </div>
+  );
+}
+
+function Ruler(o: {
+  readonly view: ResolvedRange;
+  readonly narrow: boolean;
+  readonly labelPercent: number;
+}): ReactElement {
+  return (
+    <div className={css.ruler} role="presentation">
+      <div />
+      <div className={css.ticks}>
+        {ticksOf(o.view, o.narrow ? 3 : 5).map((ms) => (
+          <span key={ms} style={{ left: `${percent(ms, o.view)}%` }}>
+            {/* At the end there is no room for it. */}
+            {percent(ms, o.view) > 100 - o.labelPercent ? null : ms === 0 ? "0" : formatMilliseconds(ms)}
+          </span>
+        ))}
       </div>
     </div>
   );

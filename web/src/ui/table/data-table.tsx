@@ -25,6 +25,7 @@ import {
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
+import { pressKey } from "../keys.js";
 import css from "./data-table.module.css";
 import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { sortRows } from "./sort-rows.js";
@@ -137,13 +138,13 @@ export function DataTable(o: DataTableProps): ReactElement {
     }
   };
   const onKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget) {
+    if (rows === 0 || event.target !== event.currentTarget) {
       return;
     }
     const column = shown[active.column];
     const row = rowAt(active.at);
     const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? 300) / rowPixels) - 2);
-    const actions: Readonly<Record<string, () => void>> = {
+    pressKey(event, {
       j: () => move(1, 0),
       k: () => move(-1, 0),
       ArrowDown: () => move(1, 0),
@@ -159,12 +160,7 @@ export function DataTable(o: DataTableProps): ReactElement {
       f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
       x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
       c: () => column !== undefined && void navigator.clipboard.writeText(column.text(row) ?? ""),
-    };
-    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (action !== undefined && rows > 0) {
-      event.preventDefault();
-      action();
-    }
+    });
   };
 
   return (
