@@ -10,7 +10,7 @@ import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.j
 import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, IconButton, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition, Filter } from "../../ui/filters.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { absoluteRange, widerRange } from "../../ui/time-range.js";
@@ -18,7 +18,7 @@ import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
 import { FacetsBeside, FacetsButton, useFacets } from "../facets-beside.js";
 import { traceAddress } from "../trace-address.js";
 import { useFilters } from "../use-filters.js";
-import { chooseFirst, compareAddress, compareText, parseCompared } from "./compare/compare-address.js";
+import { chooseFirst, compareAddress, type Compared, compareText, parseCompared } from "./compare/compare-address.js";
 import { parseDurationMs } from "./durations.js";
 import { TraceList } from "./trace-list.js";
 import { mostTraces, spanColumns, traceQuery } from "./trace-query.js";
@@ -37,60 +37,17 @@ const noFilters = {
 };
 
 export default function TracesPage(): ReactElement {
-  const search = useSearchParameters();
   const change = useChangeSearch();
-  const navigate = useNavigate();
-  const { audience } = useScope();
   const { resolved, setRange } = useTimeRange();
   const { filters, setFilters, toggle } = useFilters();
   const facets = useFacets(defaultFacets);
   const { narrow } = facets;
-  const min = textOf(search["min"]) ?? "";
-  const max = textOf(search["max"]) ?? "";
-  const onlyErrors = textOf(search["error"]) === "1";
-  const slowest = textOf(search["order"]) === "slowest";
-  const caller = textOf(search["caller"]);
-  const callee = textOf(search["callee"]);
-  const compare = textOf(search["compare"]);
+  const { min, max, onlyErrors, slowest, caller, callee, list } = useTraceSearch(filters);
+  const compare = textOf(useSearchParameters()["compare"]);
   const first = parseCompared(compare);
-  // Rows keep the handler that they were made with.
-  const latest = useRef({ compare, first });
-  latest.current = { compare, first };
+  const open = useOpening(compare, first);
   const keys = useAttributeKeys("spans");
   const suggest = useSuggestions("spans", spanColumns, keys);
-
-  const { sql, parameters } = useMemo(
-    () =>
-      traceQuery({
-        filters,
-        audience,
-        minMs: parseDurationMs(min),
-        maxMs: parseDurationMs(max),
-        onlyErrors,
-        slowest,
-        caller,
-        callee,
-      }),
-    [filters, audience, min, max, onlyErrors, slowest, caller, callee],
-  );
-  const list = useQuerySql(sql, { parameters });
-  const open = (result: QueryResult, row: number): void => {
-    const id = result.columns[1]?.value(row);
-    if (typeof id !== "string") {
-      return;
-    }
-    const chosen = { id, at: new Date(result.columns[0]?.number(row) ?? 0).toISOString() };
-    const { compare, first } = latest.current;
-    if (compare === null) {
-      void navigate(traceAddress(id, Date.parse(chosen.at)));
-    } else if (first === null) {
-      change({ compare: compareText(chosen) });
-    } else if (first.id === id) {
-      toast("That is the first trace", "Choose another to compare it with.");
-    } else {
-      void navigate(compareAddress(first, chosen));
-    }
-  };
   const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
   const { result } = list;
 
@@ -211,6 +168,59 @@ export default function TracesPage(): ReactElement {
       </FacetsBeside>
     </div>
   );
+}
+
+/** What the address asks for, and the traces that were found. */
+function useTraceSearch(filters: readonly Filter[]) {
+  const search = useSearchParameters();
+  const { audience } = useScope();
+  const min = textOf(search["min"]) ?? "";
+  const max = textOf(search["max"]) ?? "";
+  const onlyErrors = textOf(search["error"]) === "1";
+  const slowest = textOf(search["order"]) === "slowest";
+  const caller = textOf(search["caller"]);
+  const callee = textOf(search["callee"]);
+  const { sql, parameters } = useMemo(
+    () =>
+      traceQuery({
+        filters,
+        audience,
+        minMs: parseDurationMs(min),
+        maxMs: parseDurationMs(max),
+        onlyErrors,
+        slowest,
+        caller,
+        callee,
+      }),
+    [filters, audience, min, max, onlyErrors, slowest, caller, callee],
+  );
+  return { min, max, onlyErrors, slowest, caller, callee, list: useQuerySql(sql, { parameters }) };
+}
+
+/** Opens the trace of a row, or chooses it where two are compared. */
+function useOpening(compare: string | null, first: Compared | null): (result: QueryResult, row: number) => void {
+  const change = useChangeSearch();
+  const navigate = useNavigate();
+  // Rows keep the handler that they were made with.
+  const latest = useRef({ compare, first });
+  latest.current = { compare, first };
+  return (result, row) => {
+    const id = result.columns[1]?.value(row);
+    if (typeof id !== "string") {
+      return;
+    }
+    const chosen = { id, at: new Date(result.columns[0]?.number(row) ?? 0).toISOString() };
+    const { compare, first } = latest.current;
+    if (compare === null) {
+      void navigate(traceAddress(id, Date.parse(chosen.at)));
+    } else if (first === null) {
+      change({ compare: compareText(chosen) });
+    } else if (first.id === id) {
+      toast("That is the first trace", "Choose another to compare it with.");
+    } else {
+      void navigate(compareAddress(first, chosen));
+    }
+  };
 }
 
 /** The call that traces have to have, if any. */
