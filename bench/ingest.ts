@@ -70,30 +70,185 @@ const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 /** Small requests wait for the disk, not for the CPU: enough of them have to be under way at once. */
 const smallConnections = 256;
 
+const options = {
+  seconds: number(10, "length of a run", 0.1),
+  records: counts("1000", "records a request; each size is a run"),
+  rounds: count(1, "runs of each kind, in turns"),
+  connections: count(16, "senders"),
+  signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
+  driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
+  protocols: words(["http", "grpc"], "http", "how requests travel"),
+  encoding: word(loadEncodings, "identity", "Content-Encoding of bodies over HTTP"),
+  format: word(loadFormats, "protobuf", "how bodies over HTTP are written"),
+  "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
+  only: words(
+    ["cpu", "latency", "small", "overload"],
+    "cpu,latency,small,overload",
+    "what is measured; overload needs no other part",
+  ),
+  "overload-seconds": number(60, "length of the run at three times the highest rate", 1),
+  "memory-left": memoryLeft,
+  save: text(null, "name of the file under bench/results/ that keeps the result"),
+};
+
+type Options = ReturnType<typeof readOptions<typeof options>>;
+type Measure = (name: string, load: LoadOptions) => Promise<Measurement>;
+
+/** Measures the server under a load, and keeps what it found among `measurements`. */
+function measuring(
+  server: IngestionProcess,
+  postmasterPid: number,
+  authorization: string,
+  measurements: Measurement[],
+): Measure {
+  return async (name, load) => {
+    const { pid } = server;
+    const path = loadUrl(server, load.signal, load.protocol ?? "http");
+    const threadsBefore = threadCpuSeconds(pid);
+    const cpuBefore = processCpuSeconds(pid);
+    const postgresBefore = treeCpuSeconds(postmasterPid);
+    const report = await profiled(() => generateLoad(path, authorization, load));
+    const serverCpuSeconds = processCpuSeconds(pid) - cpuBefore;
+    const threads: Record<string, number> = {};
+    for (const [thread, total] of threadCpuSeconds(pid)) {
+      const used = total - (threadsBefore.get(thread) ?? 0);
+      if (used > 0.05) {
+        threads[thread] = round(used);
+      }
+    }
+    const measurement: Measurement = {
+      name,
+      ...report,
+      serverCpuSeconds: round(serverCpuSeconds),
+      postgresCpuSeconds: round(treeCpuSeconds(postmasterPid) - postgresBefore),
+      cpuMicrosPerRecord: round((serverCpuSeconds * 1e6) / report.acknowledgedRecords, 3),
+      cpuMicrosPerRequest: round((serverCpuSeconds * 1e6) / report.requests, 1),
+      serverPeakBytes: processMemory(pid).peakBytes,
+      threads,
+    };
+    measurements.push(measurement);
+    return measurement;
+  };
+}
+
+/** A server that refuses what is counted is not measured. */
+function accepting(measure: Measure): Measure {
+  return async (name, load) => {
+    const measurement = await measure(name, load);
+    if (measurement.acknowledgedRecords !== measurement.records || measurement.records === 0) {
+      const statuses = JSON.stringify(measurement.statuses);
+      throw new Error(`${name}: not every record was accepted, so nothing was measured; answers: ${statuses}`);
+    }
+    return measurement;
+  };
+}
+
+/** CPU per record: of each signal, protocol and size. `logs`: the runs of logs over HTTP of the first size. */
+async function measureCpu(
+  values: Options,
+  measure: Measure,
+  warmUp: (load: Omit<LoadOptions, "seconds">) => Promise<void>,
+): Promise<{ readonly figures: readonly Figure[]; readonly logs: readonly Measurement[] }> {
+  const { seconds, connections } = values;
+  const figures: Figure[] = [];
+  const first = new Map<string, Measurement[]>();
+  for (const signal of values.signals) {
+    if (!values.only.includes("cpu") && !(signal === "logs" && values.only.includes("latency"))) {
+      continue;
+    }
+    for (const protocol of values.protocols) {
+      const load = {
+        signal,
+        connections,
+        protocol,
+        encoding: protocol === "http" ? values.encoding : "identity",
+        format: protocol === "http" ? values.format : "protobuf",
+      } as const;
+      for (const records of values.records) {
+        await warmUp({ ...load, records });
+      }
+      const coded = load.encoding !== "identity" || load.format !== "protobuf";
+      const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
+      const named = coded ? `${kind} ${load.format} ${load.encoding}` : kind;
+      const taken = values.records.map((records): { records: number; runs: Measurement[] } => ({ records, runs: [] }));
+      for (let i = 0; i < values.rounds; i++) {
+        for (const { records, runs } of taken) {
+          runs.push(await measure(`ingest.cpu ${kind} ${records}`, { ...load, records, seconds }));
+        }
+      }
+      first.set(kind, taken[0]?.runs ?? []);
+      for (const { records, runs } of taken) {
+        figures.push(
+          figure(
+            `ingest.cpu ${named} ${records}`,
+            "us/record",
+            runs.map((run) => run.cpuMicrosPerRecord),
+            records >= 1000 && !coded ? atMost(2) : undefined,
+          ),
+        );
+      }
+    }
+  }
+  const logs = first.get("logs") ?? [];
+  for (const [kind, runs] of first) {
+    if (kind !== "logs" && logs.length > 0) {
+      const ratio =
+        median(runs.map((run) => run.cpuMicrosPerRecord)) / median(logs.map((run) => run.cpuMicrosPerRecord));
+      figures.push(
+        figure(
+          `${kind} to logs, ${values.records[0]} a request`,
+          "times",
+          ratio,
+          atMost(kind.includes("grpc") ? 1.3 : 1.2),
+        ),
+      );
+    }
+  }
+  if (logs.length > 0) {
+    const id = "ingest.cpu logs, of a Collector's";
+    figures.push(
+      notMeasured(
+        id,
+        "times",
+        "no Collector ran beside it: `pnpm bench peers` measures it",
+        atMost(1, "Collector, same run"),
+      ),
+    );
+  }
+  return { figures, logs };
+}
+
+function printMeasurements(measurements: readonly Measurement[]): void {
+  printTable(
+    "ingestion",
+    measurements.map((m) => ({
+      run: m.name,
+      "CPU us/record": m.cpuMicrosPerRecord,
+      "records/s": Math.round(m.acknowledgedRecords / m.seconds),
+      "requests/s": Math.round(m.requests / m.seconds),
+      "p50 ms": round(m.latencyMs.p50, 1),
+      "p90 ms": round(m.latencyMs.p90, 1),
+      "p99 ms": round(m.latencyMs.p99, 1),
+      "server CPU s": m.serverCpuSeconds,
+      "postgres CPU s": m.postgresCpuSeconds,
+      "generator CPU s": round(m.cpuSeconds),
+      "peak MiB": megabytes(m.serverPeakBytes),
+      "not 200": m.requests - (m.statuses["200"] ?? 0),
+    })),
+  );
+  for (const m of measurements) {
+    console.log(m.name, "CPU seconds by thread:", m.threads);
+  }
+}
+
 /** Runs the bench; see the head of this file. */
 export async function benchIngest(argv: readonly string[]): Promise<readonly Figure[]> {
-  const options = {
-    seconds: number(10, "length of a run", 0.1),
-    records: counts("1000", "records a request; each size is a run"),
-    rounds: count(1, "runs of each kind, in turns"),
-    connections: count(16, "senders"),
-    signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
-    driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
-    protocols: words(["http", "grpc"], "http", "how requests travel"),
-    encoding: word(loadEncodings, "identity", "Content-Encoding of bodies over HTTP"),
-    format: word(loadFormats, "protobuf", "how bodies over HTTP are written"),
-    "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
-    only: words(
-      ["cpu", "latency", "small", "overload"],
-      "cpu,latency,small,overload",
-      "what is measured; overload needs no other part",
-    ),
-    "overload-seconds": number(60, "length of the run at three times the highest rate", 1),
-    "memory-left": memoryLeft,
-    save: text(null, "name of the file under bench/results/ that keeps the result"),
-  };
   const values = readOptions("ingest", "the ingestion server under load", options, argv);
-  const { seconds, connections, records: sizes } = values;
+  const {
+    seconds,
+    connections,
+    records: [firstSize = 1000],
+  } = values;
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -117,106 +272,15 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     extra["startMs"] = Math.round(performance.now() - startedMs);
     extra["idleBytes"] = processMemory(server.pid).residentBytes;
 
-    const measure = async (name: string, load: LoadOptions): Promise<Measurement> => {
-      const running = server as IngestionProcess;
-      const { pid } = running;
-      const path = loadUrl(running, load.signal, load.protocol ?? "http");
-      const threadsBefore = threadCpuSeconds(pid);
-      const cpuBefore = processCpuSeconds(pid);
-      const postgresBefore = treeCpuSeconds(postmasterPid);
-      const report = await profiled(() => generateLoad(path, authorization, load));
-      const serverCpuSeconds = processCpuSeconds(pid) - cpuBefore;
-      const threads: Record<string, number> = {};
-      for (const [thread, total] of threadCpuSeconds(pid)) {
-        const used = total - (threadsBefore.get(thread) ?? 0);
-        if (used > 0.05) {
-          threads[thread] = round(used);
-        }
-      }
-      const measurement: Measurement = {
-        name,
-        ...report,
-        serverCpuSeconds: round(serverCpuSeconds),
-        postgresCpuSeconds: round(treeCpuSeconds(postmasterPid) - postgresBefore),
-        cpuMicrosPerRecord: round((serverCpuSeconds * 1e6) / report.acknowledgedRecords, 3),
-        cpuMicrosPerRequest: round((serverCpuSeconds * 1e6) / report.requests, 1),
-        serverPeakBytes: processMemory(pid).peakBytes,
-        threads,
-      };
-      measurements.push(measurement);
-      return measurement;
+    const running = server;
+    const warmUp = async (load: Omit<LoadOptions, "seconds">): Promise<void> => {
+      const url = loadUrl(running, load.signal, load.protocol ?? "http");
+      await generateLoad(url, authorization, { ...load, seconds: values["warm-up"] });
     };
-
-    // A server that refuses what is counted is not measured.
-    const measureAccepted = async (name: string, load: LoadOptions): Promise<Measurement> => {
-      const measurement = await measure(name, load);
-      if (measurement.acknowledgedRecords !== measurement.records || measurement.records === 0) {
-        const statuses = JSON.stringify(measurement.statuses);
-        throw new Error(`${name}: not every record was accepted, so nothing was measured; answers: ${statuses}`);
-      }
-      return measurement;
-    };
-    const [firstSize = 1000] = sizes;
-    const first = new Map<string, Measurement[]>();
-    for (const signal of values.signals) {
-      if (!values.only.includes("cpu") && !(signal === "logs" && values.only.includes("latency"))) {
-        continue;
-      }
-      for (const protocol of values.protocols) {
-        const load = {
-          signal,
-          connections,
-          protocol,
-          encoding: protocol === "http" ? values.encoding : "identity",
-          format: protocol === "http" ? values.format : "protobuf",
-        } as const;
-        for (const records of sizes) {
-          const warmUp = { ...load, records, seconds: values["warm-up"] };
-          await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
-        }
-        const coded = load.encoding !== "identity" || load.format !== "protobuf";
-        const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
-        const named = coded ? `${kind} ${load.format} ${load.encoding}` : kind;
-        const taken = sizes.map((records): { records: number; runs: Measurement[] } => ({ records, runs: [] }));
-        for (let i = 0; i < values.rounds; i++) {
-          for (const { records, runs } of taken) {
-            runs.push(await measureAccepted(`ingest.cpu ${kind} ${records}`, { ...load, records, seconds }));
-          }
-        }
-        first.set(kind, taken[0]?.runs ?? []);
-        for (const { records, runs } of taken) {
-          figures.push(
-            figure(
-              `ingest.cpu ${named} ${records}`,
-              "us/record",
-              runs.map((run) => run.cpuMicrosPerRecord),
-              records >= 1000 && !coded ? atMost(2) : undefined,
-            ),
-          );
-        }
-      }
-    }
-    const logs = first.get("logs") ?? [];
-    for (const [kind, runs] of first) {
-      if (kind !== "logs" && logs.length > 0) {
-        const ratio =
-          median(runs.map((run) => run.cpuMicrosPerRecord)) / median(logs.map((run) => run.cpuMicrosPerRecord));
-        figures.push(
-          figure(`${kind} to logs, ${firstSize} a request`, "times", ratio, atMost(kind.includes("grpc") ? 1.3 : 1.2)),
-        );
-      }
-    }
-    if (logs.length > 0) {
-      const id = "ingest.cpu logs, of a Collector's";
-      figures.push(
-        notMeasured(
-          id,
-          "times",
-          "no Collector ran beside it: `pnpm bench peers` measures it",
-          atMost(1, "Collector, same run"),
-        ),
-      );
-    }
+    const measure = measuring(server, postmasterPid, authorization, measurements);
+    const measureAccepted = accepting(measure);
+    const { logs, figures: cpuFigures } = await measureCpu(values, measureAccepted, warmUp);
+    figures.push(...cpuFigures);
     if (values.only.includes("latency") && logs.length > 0) {
       const rate = Math.max(1, Math.round(median(logs.map((run) => run.requests / run.seconds)) / 2));
       const latency = await measureAccepted("ingest.latency logs", {
@@ -247,7 +311,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     if (values.only.includes("overload")) {
       const load = { signal: "logs", records: firstSize, connections } as const;
       const url = loadUrl(server, "logs", "http");
-      await generateLoad(url, authorization, { ...load, seconds: values["warm-up"] });
+      await warmUp(load);
       const overload = await measureOverload({
         pid: server.pid,
         highest: await measureAccepted("ingest.overload highest rate", { ...load, connections: 64, seconds }),
@@ -267,26 +331,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });
   }
-  printTable(
-    "ingestion",
-    measurements.map((m) => ({
-      run: m.name,
-      "CPU us/record": m.cpuMicrosPerRecord,
-      "records/s": Math.round(m.acknowledgedRecords / m.seconds),
-      "requests/s": Math.round(m.requests / m.seconds),
-      "p50 ms": round(m.latencyMs.p50, 1),
-      "p90 ms": round(m.latencyMs.p90, 1),
-      "p99 ms": round(m.latencyMs.p99, 1),
-      "server CPU s": m.serverCpuSeconds,
-      "postgres CPU s": m.postgresCpuSeconds,
-      "generator CPU s": round(m.cpuSeconds),
-      "peak MiB": megabytes(m.serverPeakBytes),
-      "not 200": m.requests - (m.statuses["200"] ?? 0),
-    })),
-  );
-  for (const m of measurements) {
-    console.log(m.name, "CPU seconds by thread:", m.threads);
-  }
+  printMeasurements(measurements);
   console.dir(extra, { depth: null });
   if (values.save !== undefined) {
     saveResults(values.save, {
