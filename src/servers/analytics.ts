@@ -37,7 +37,7 @@ import { MergePool } from "../workers/merge-client.js";
 import { startAuthentication } from "./authentication.js";
 import { startLakeFiles } from "./lake-files.js";
 import { startRetiredSweep } from "./retired-sweep.js";
-import { readTls } from "./tls-files.js";
+import { openTls } from "./tls-files.js";
 import { openPool, readyWith } from "./stores.js";
 
 /** What the analytics server needs beside its configuration. */
@@ -178,11 +178,12 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         logger,
       }),
     );
-    const tls = await readTls("SVC_ANALYTICS_TLS", config.analyticsTlsCertFile, config.analyticsTlsKeyFile, logger);
+    const tls = await openTls("SVC_ANALYTICS_TLS", config.analyticsTlsCertFile, config.analyticsTlsKeyFile, logger);
+    scope.defer("certificate", () => tls?.stop());
     const server: FlightServer = await scope.start("flight server", () =>
       startFlightServer({
         ...config.analyticsListen,
-        tls,
+        tls: tls?.credentials ?? null,
         maxConnections: config.httpMaxConnections,
         service,
         drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),

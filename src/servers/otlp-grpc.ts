@@ -9,7 +9,7 @@ import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { IngestionFrontOptions } from "./ingestion-front.js";
-import { readTls } from "./tls-files.js";
+import { openTls } from "./tls-files.js";
 
 /** A listening server. Stopping it answers every open call first. */
 export interface OtlpGrpc extends Component {
@@ -44,7 +44,7 @@ export async function startOtlpGrpc(
   if (config.otlpGrpcListen === null) {
     return null;
   }
-  const tls = await readTls("SVC_OTLP_GRPC_TLS", config.otlpGrpcTlsCertFile, config.otlpGrpcTlsKeyFile, logger);
+  const tls = await openTls("SVC_OTLP_GRPC_TLS", config.otlpGrpcTlsCertFile, config.otlpGrpcTlsKeyFile, logger);
   const counters = new FrontCounters(undefined, "grpc");
   const usage = new UsageCounts();
   const front = new OtlpFront({
@@ -60,7 +60,7 @@ export async function startOtlpGrpc(
   try {
     listener = await listenOtlpGrpc({
       ...config.otlpGrpcListen,
-      tls,
+      tls: tls?.credentials ?? null,
       maxConnections: config.httpMaxConnections,
       idleMs: keepAliveSeconds * 1000,
       bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
@@ -69,7 +69,7 @@ export async function startOtlpGrpc(
       logger,
     });
   } catch (error) {
-    await front.drain();
+    await Promise.all([front.drain(), tls?.stop()]);
     if (!o.toleratesTaken || !(error instanceof ServiceError) || error.code !== "UNAVAILABLE") {
       throw error;
     }
@@ -82,6 +82,10 @@ export async function startOtlpGrpc(
     name: "otlp-grpc",
     address: listener.address,
     counters,
-    stop: () => listener.drain().then(() => listener.stop()),
+    async stop() {
+      await tls?.stop();
+      await listener.drain();
+      await listener.stop();
+    },
   };
 }

@@ -1,7 +1,7 @@
 /** The gRPC server that carries the Flight service. */
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 
-import { logVerbosity, Server, setLogVerbosity } from "@grpc/grpc-js";
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -10,7 +10,6 @@ import { closeConnectionsSafely } from "../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
 import { takeLongDeadlines } from "../grpc/long-deadlines.js";
-import { serverCredentials, type TlsTexts } from "../grpc/server-credentials.js";
 import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
 
 /** Where to listen and how. */
@@ -19,7 +18,7 @@ export interface FlightServerOptions {
   /** 0 picks a free one. */
   readonly port: number;
   /** Null: no TLS. */
-  readonly tls: TlsTexts | null;
+  readonly tls: ServerCredentials | null;
   readonly maxConnections: number;
   readonly service: FlightService;
   /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
@@ -62,7 +61,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   server.addService(flightServiceDefinition, o.service.methods);
   const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${shownHost}:${o.port}`, serverCredentials(o.tls), (error, bound) => {
+    server.bindAsync(`${shownHost}:${o.port}`, o.tls ?? ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) {
         resolve(bound);
       } else {

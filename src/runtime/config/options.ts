@@ -238,13 +238,13 @@ export const options = {
     kind: path,
     default: null,
     roles: ["ingestion"],
-    help: "Certificate chain (PEM) for OTLP/gRPC with TLS; with the key file.",
+    help: "Certificate chain (PEM) for OTLP/gRPC with TLS; with the key file. Read again every minute.",
   }),
   SVC_OTLP_GRPC_TLS_KEY_FILE: row({
     kind: path,
     default: null,
     roles: ["ingestion"],
-    help: "Private key (PEM) for OTLP/gRPC with TLS; with the certificate file.",
+    help: "Private key (PEM) for OTLP/gRPC with TLS; with the certificate file. Read again every minute.",
   }),
   SVC_OTLP_MAX_BODY_BYTES: row({
     kind: bytes(1, 1 * GiB),
@@ -331,13 +331,13 @@ export const options = {
     kind: path,
     default: null,
     roles: ["analytics"],
-    help: "Certificate chain (PEM) for grpc+tls; with the key file.",
+    help: "Certificate chain (PEM) for grpc+tls; with the key file. Read again every minute.",
   }),
   SVC_ANALYTICS_TLS_KEY_FILE: row({
     kind: path,
     default: null,
     roles: ["analytics"],
-    help: "Private key (PEM) for grpc+tls; with the certificate file.",
+    help: "Private key (PEM) for grpc+tls; with the certificate file. Read again every minute.",
   }),
   SVC_ANALYTICS_TICKET_SECRET: row({
     kind: text({ takes: "at least 16 characters", placeholder: "secret", pattern: /^.{16,}$/s }),

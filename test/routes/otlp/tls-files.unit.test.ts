@@ -1,22 +1,34 @@
-/** What a listener says of its certificate and key at the start. */
+/** What a listener says of its certificate and key, and how it gets new ones. */
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { connect } from "node:tls";
 import { promisify } from "node:util";
 
+import { Server } from "@grpc/grpc-js";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 
-import { readTls } from "../../../src/servers/tls-files.js";
+import { openTls } from "../../../src/servers/tls-files.js";
 
 const openssl = async (...args: string[]) => await promisify(execFile)("openssl", args);
 let directory: string;
 let log = "";
+const lines = () =>
+  log
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => (JSON.parse(line) as { msg: string }).msg);
 const file = (name: string) => path.join(directory, name);
 const logger = pino({}, { write: (line: string) => (log += line) });
-const read = async (certificate: string, key: string) =>
-  await readTls("SVC_ANALYTICS_TLS", file(certificate), file(key), logger);
+const read = async (certificate: string, key: string) => {
+  const tls = await openTls("SVC_ANALYTICS_TLS", file(certificate), file(key), logger);
+  onTestFinished(() => tls?.stop());
+  return tls;
+};
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-tls-files-"));
@@ -29,6 +41,9 @@ beforeAll(async () => {
   await writeFile(file("reversed.pem"), `${rsa}${ec}`);
   await writeFile(file("one.pem"), `${ec}${key}`);
 });
+beforeEach(() => {
+  log = "";
+});
 afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
@@ -37,9 +52,11 @@ test.each([
   ["ec.pem", "ec.key"],
   ["rsa.pem", "rsa.key"],
   ["one.pem", "one.pem"],
-])("takes %s with %s without a word", async (certificate, key) => {
-  expect(await read(certificate, key)).toMatchObject({ privateKey: await readFile(file(key)) });
-  expect(log).toBe("");
+])("takes %s with %s, and says until when it is valid", async (certificate, key) => {
+  const tls = await read(certificate, key);
+  expect(tls?.credentials._getSecureContextOptions()).toMatchObject({ key: await readFile(file(key)) });
+  const { validTo } = new X509Certificate(await readFile(file(certificate)));
+  expect(lines()).toEqual([`the certificate of SVC_ANALYTICS_TLS_CERT_FILE was loaded, and is valid until ${validTo}`]);
 });
 
 // OpenSSL compares keys of one kind alone, and forgets the certificate for one of another.
@@ -57,9 +74,69 @@ test.each([
 
 test("uses a certificate that has ended, and says so", async () => {
   vi.useFakeTimers({ now: Date.now() + 2 * 86_400_000, toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
   expect(await read("ec.pem", "ec.key")).not.toBeNull();
-  vi.useRealTimers();
-  expect(log).toMatch(
-    /clients refuse the certificate of SVC_ANALYTICS_TLS_CERT_FILE: it is valid from .* to .*restart/,
+  expect(lines()[1]).toMatch(
+    /clients refuse the certificate of SVC_ANALYTICS_TLS_CERT_FILE: it is valid from .* to .*within a minute/,
   );
+});
+
+test("says once a day that a certificate ends soon", async () => {
+  const tls = await read("ec.pem", "ec.key");
+  log = "";
+  vi.useFakeTimers({ now: Date.now() + 23 * 3_600_000, toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await tls?.look();
+  await tls?.look();
+  expect(lines()).toEqual([expect.stringMatching(/^the certificate of SVC_ANALYTICS_TLS_CERT_FILE ends at .*; put/)]);
+  vi.setSystemTime(Date.now() + 86_400_000);
+  await tls?.look();
+  expect(lines()[1]).toContain("clients refuse the certificate");
+});
+
+test("new connections get what is in the files, once it is whole", async () => {
+  // As Kubernetes mounts a secret: the files are links into a directory that is swapped.
+  for (const kind of ["ec", "rsa"]) {
+    await mkdir(file(`mount-${kind}`));
+    await copyFile(file(`${kind}.pem`), file(`mount-${kind}/tls.crt`));
+    await copyFile(file(`${kind}.key`), file(`mount-${kind}/tls.key`));
+  }
+  const mount = async (kind: string) => {
+    await symlink(`mount-${kind}`, file("next"));
+    await rename(file("next"), file("mount"));
+  };
+  await mount("ec");
+  const tls = await read("mount/tls.crt", "mount/tls.key");
+  const server = new Server();
+  onTestFinished(() => {
+    server.forceShutdown();
+  });
+  const port = await promisify(server.bindAsync.bind(server))("localhost:0", tls?.credentials as never);
+  const shown = async () => {
+    const socket = connect({ host: "localhost", port, rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+    await once(socket, "secureConnect");
+    expect(socket.alpnProtocol).toBe("h2");
+    const { raw } = socket.getPeerCertificate();
+    socket.destroy();
+    return ["ec", "rsa"].find((kind) => raw.equals(certificates[kind]?.raw as Buffer));
+  };
+  const certificates: Record<string, X509Certificate> = {};
+  for (const kind of ["ec", "rsa"]) {
+    certificates[kind] = new X509Certificate(await readFile(file(`${kind}.pem`)));
+  }
+  expect(await shown()).toBe("ec");
+
+  log = "";
+  await writeFile(file("mount-ec/tls.crt"), (await readFile(file("rsa.pem"))).subarray(0, 300));
+  await tls?.look();
+  await tls?.look();
+  expect(lines()).toEqual([expect.stringMatching(/were not renewed, and those of before go on: .* do not hold/)]);
+  expect(await shown()).toBe("ec");
+
+  log = "";
+  await mount("rsa");
+  await tls?.look();
+  await tls?.look();
+  expect(lines()).toEqual([expect.stringContaining("was loaded, and is valid until")]);
+  expect(await shown()).toBe("rsa");
 });

@@ -14,7 +14,7 @@ import { once } from "node:events";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-import { logVerbosity, Server, setLogVerbosity } from "@grpc/grpc-js";
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
 
 import { atMost } from "../../../runtime/at-most.js";
 import { createYoungCollector } from "../../../runtime/collector.js";
@@ -25,7 +25,6 @@ import type { OtlpSignal } from "../../../wire/otlp/rpc-status.js";
 import { closeConnectionsSafely } from "../../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../../grpc/doubled-fields.js";
 import { http2ServersOf } from "../../grpc/http2-servers.js";
-import { serverCredentials, type TlsTexts } from "../../grpc/server-credentials.js";
 import { guard } from "../../http/guard.js";
 import { RequestHead } from "../../http/request-head.js";
 import { type HttpHandler, remoteAddress } from "../../http/seam.js";
@@ -46,7 +45,7 @@ export interface OtlpGrpcListenerOptions {
   /** 0 picks a free one. */
   readonly port: number;
   /** Null: no TLS. */
-  readonly tls: TlsTexts | null;
+  readonly tls: ServerCredentials | null;
   readonly maxConnections: number;
   /** How long a connection is kept without a call under way. */
   readonly idleMs: number;
@@ -98,7 +97,7 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,
   });
-  const injector = server.createConnectionInjector(serverCredentials(o.tls));
+  const injector = server.createConnectionInjector(o.tls ?? ServerCredentials.createInsecure());
   const wrong = (socket: Socket, what: FirstBytes): void => {
     refuseConnection(o, socket, what);
   };
