@@ -14,6 +14,7 @@ import net from "node:net";
 
 import postgres from "postgres";
 
+import { readConnectionString } from "./connection-string.js";
 import { ServiceError, tlsFailureCode } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
 
@@ -57,6 +58,7 @@ export const conventions = {
   standard_conforming_strings: "on",
   default_transaction_isolation: "read committed",
 } as const;
+const fixedParameters = new Set(Object.keys(conventions).map((name) => name.toLowerCase()));
 /** 24 days, the most that Postgres takes; the driver leaves out a zero. */
 const neverMs = 2 ** 31 - 1;
 /**
@@ -78,14 +80,15 @@ export const keepAlive = {
  * database is down; the statement does. Close it with `sql.end({ timeout })`:
  * without a bound, the driver may wait for ever for a session that was ended from outside.
  *
- * @throws {ServiceError} `NOT_CONFIGURED` when the connection string cannot be parsed. The message does
- *   not repeat it, because it may hold a password.
+ * @throws {ServiceError} `NOT_CONFIGURED` when the connection string cannot be parsed, or has parameters that are not taken.
+ *   The message does not repeat it, because it may hold a password.
  */
 export function connect(options: ConnectOptions): Sql {
   const { logger } = options;
-  const more = { socket: socketOpener() };
+  const { connectionString, ssl } = readConnectionString(options.connectionString, fixedParameters);
+  const more = { socket: socketOpener(), ...(ssl === undefined ? {} : { ssl }) };
   try {
-    return postgres(options.connectionString, {
+    return postgres(connectionString, {
       ...more,
       max: options.maxConnections,
       connect_timeout: options.connectTimeoutSeconds ?? defaultConnectTimeoutSeconds,

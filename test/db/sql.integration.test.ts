@@ -189,7 +189,7 @@ describe("a connection error", () => {
     for (const [change, state] of [
       [{ username: role, password: "x" }, "28000"],
       [{ pathname: "/none" }, "3D000"],
-      [{ search: "?sslrootcert=/ca.pem" }, "42704"],
+      [{ search: "?schema=other" }, "42704"],
     ] as const) {
       const refused = String(Object.assign(new URL(url), change));
       const error = await withPool(refused, (sql) => failure(sql`select 1`));
