@@ -55,8 +55,28 @@ export function openPool(scope: Scope, name: string, o: ConnectOptions): Sql {
   return sql;
 }
 
-/** Wrong password, role without the right to log in, no such database. */
-const refusedStates: ReadonlySet<string> = new Set(["28P01", "28000", "3D000"]);
+const refused = "refuses the connection";
+const checkString = "check SVC_SQL_CONNECTION_STRING";
+/** How the database keeps a server from starting, by SQLSTATE, and what to do about it. */
+const refusals: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
+  "28P01": [refused, checkString], // wrong password
+  "28000": [refused, checkString], // role without the right to log in
+  "3D000": [refused, checkString], // no such database
+  "42704": [refused, "leave that parameter out of SVC_SQL_CONNECTION_STRING"],
+  "08P01": [refused, "docs/deploy.md#postgres says what PgBouncer has to be told; or connect without it"],
+  "42501": [
+    "does not let its login do what the service needs",
+    "make the login of SVC_SQL_CONNECTION_STRING the owner of the database, or give it the role of its server; see docs/deploy.md#postgres",
+  ],
+  "25006": [
+    "can only be read",
+    "name the primary in SVC_SQL_CONNECTION_STRING, and leave default_transaction_read_only off",
+  ],
+  "53300": [
+    "has no connection left",
+    "raise max_connections of Postgres, or the connection limit of the login; see docs/scaling.md",
+  ],
+};
 
 /** Why a server did not start, in one sentence for who starts it. */
 export function startFailure(error: unknown): string {
@@ -67,8 +87,9 @@ export function startFailure(error: unknown): string {
   if (error instanceof ServiceError) {
     return message;
   }
-  if (refusedStates.has(sqlState(error) ?? "")) {
-    return `the database refuses the connection (${message}): check SVC_SQL_CONNECTION_STRING`;
+  const refusal = refusals[sqlState(error) ?? ""];
+  if (refusal !== undefined) {
+    return `the database ${refusal[0]} (${message}): ${refusal[1]}`;
   }
   return isConnectionError(error)
     ? `the database cannot be reached (${message}): check SVC_SQL_CONNECTION_STRING`
