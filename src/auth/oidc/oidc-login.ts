@@ -28,6 +28,7 @@ import { clientAuthentication, scopeFor } from "telemetry-service-client/shared/
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 import { clockToleranceSeconds } from "./oidc-authenticator.js";
 
@@ -69,6 +70,7 @@ interface Discovered {
 /** See the head of the file. */
 export class OidcLogin {
   readonly #o: OidcLoginOptions;
+  readonly #warn: RareWarning;
   readonly #discovered = new Map<string, Discovered>();
   readonly #discovering = new Map<string, Promise<Configuration>>();
   readonly #failedAtMs = new Map<string, number>();
@@ -77,6 +79,7 @@ export class OidcLogin {
   /** @throws ServiceError NOT_CONFIGURED when the `ca_file` of an issuer cannot be read. */
   constructor(o: OidcLoginOptions) {
     this.#o = o;
+    this.#warn = createRareWarning(o.logger);
     this.#fetches = new Map(o.issuers.map((entry) => [entry.issuer, createIssuerFetch(entry)]));
   }
 
@@ -189,7 +192,7 @@ export class OidcLogin {
       );
     } catch (error) {
       this.#failedAtMs.set(issuer, this.#o.monotonicMs());
-      this.#o.logger.warn({ issuer, cause: sentence(error) }, "the identity provider could not be discovered");
+      this.#warn(issuer, { issuer, cause: sentence(error) }, "the identity provider could not be discovered");
       throw unavailable(error);
     }
     this.#failedAtMs.delete(issuer);
@@ -202,8 +205,12 @@ export class OidcLogin {
       return await request();
     } catch (error) {
       const failure = failureOf(error);
-      const log = failure.code === "UNAUTHENTICATED" ? "info" : "warn";
-      this.#o.logger[log]({ issuer, cause: sentence(error) }, `the identity provider did not ${what}`);
+      const [fields, message] = [{ issuer, cause: sentence(error) }, `the identity provider did not ${what}`];
+      if (failure.code === "UNAUTHENTICATED") {
+        this.#o.logger.info(fields, message);
+      } else {
+        this.#warn(`${what} ${issuer}`, fields, message);
+      }
       throw failure;
     }
   }

@@ -5,6 +5,7 @@
  */
 import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { answerNow, closesEarly, type HttpAnswer, jsonType, writeAnswer, writeLastAnswer } from "./answer.js";
 import type { HttpDriverChoice } from "./choose-driver.js";
@@ -40,8 +41,8 @@ const readyTimeoutMs = 5000;
  * @param prefix what their paths begin with, without a slash at its end.
  */
 export function healthRoutes(probes: HealthProbes, logger: Logger, prefix = ""): Map<string, HttpHandler> {
-  const ready = async (): Promise<HttpAnswer> =>
-    statusAnswer(probes.health() ?? (await readiness(probes.ready, logger)));
+  const warn = createRareWarning(logger);
+  const ready = async (): Promise<HttpAnswer> => statusAnswer(probes.health() ?? (await readiness(probes.ready, warn)));
   const metrics = async (): Promise<HttpAnswer> => ({
     status: 200,
     headers: [["Content-Type", probes.metricsContentType]],
@@ -141,12 +142,12 @@ function errorAnswer(status: number, code: string, message: string): HttpAnswer 
   return { status, headers: [jsonType], body: JSON.stringify({ code, message }) };
 }
 
-async function readiness(ready: () => Promise<string | null>, logger: Logger): Promise<string | null> {
+async function readiness(ready: () => Promise<string | null>, warn: RareWarning): Promise<string | null> {
   try {
     const answer = await atMost(ready(), readyTimeoutMs);
     return answer === null ? "a dependency does not answer" : answer.value;
   } catch (error) {
-    logger.warn({ err: error }, "the readiness probe failed");
+    warn("", { err: error }, "the readiness probe failed");
     return "a dependency cannot be reached";
   }
 }

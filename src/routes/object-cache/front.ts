@@ -13,6 +13,7 @@ import type { ObjectCache } from "../../object-cache/object-cache.js";
 import { parsePrefetch, prefetchLimits, type PrefetchQueue } from "../../object-cache/prefetch.js";
 import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { answerNow, errorAnswer, type HttpAnswer, jsonType, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange } from "../http/body-exchange.js";
@@ -48,6 +49,7 @@ export class ObjectCacheFront {
     },
   };
   readonly #o: ObjectCacheFrontOptions;
+  readonly #warn: RareWarning;
   readonly #requests: Counter;
   readonly #seconds: Histogram;
   readonly #sentBytes: Counter;
@@ -58,6 +60,7 @@ export class ObjectCacheFront {
 
   constructor(o: ObjectCacheFrontOptions) {
     this.#o = o;
+    this.#warn = createRareWarning(o.logger);
     const { metrics } = o;
     this.#requests = metrics.counter("object_cache_requests_total", "Requests answered", ["operation", "status"]);
     this.#seconds = metrics.histogram(
@@ -150,7 +153,7 @@ export class ObjectCacheFront {
       if (failure.code === "INTERNAL") {
         this.#o.logger.error({ err: error, requestId, holder }, "a request failed");
       } else if (failure.code === "UNAVAILABLE" && !this.#draining) {
-        this.#o.logger.warn({ err: error, holder }, "an object could not be read");
+        this.#warn("", { err: error, holder }, "an object could not be read");
       }
       exchange.answer(this.#closing(refusalAnswer(failure, requestId)));
     } finally {

@@ -16,6 +16,7 @@ import type { Caller } from "../../auth/caller.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { frontOperations, type OperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";
 import { readCookie } from "../../wire/web/cookies.js";
@@ -78,6 +79,7 @@ type Session = Extract<SessionOutcome, { kind: "ok" }>;
 /** See the head of this file. */
 export class WebFront {
   readonly #o: WebFrontOptions;
+  readonly #warn: RareWarning;
   readonly #openApi: string;
   readonly #count: (operation: string, status: number, seconds: number) => void;
   /** Null until {@link authenticate}, and always under `--disable-auth`. */
@@ -88,6 +90,7 @@ export class WebFront {
 
   constructor(o: WebFrontOptions) {
     this.#o = o;
+    this.#warn = createRareWarning(o.logger);
     this.#openApi = JSON.stringify(openApiDocument(o));
     const requests = o.metrics.counter("web_requests_total", "Requests answered", ["operation", "status"]);
     const seconds = o.metrics.histogram(
@@ -342,7 +345,7 @@ export class WebFront {
     if (error.code === "INTERNAL") {
       this.#o.logger.error({ err: error, requestId, operation }, "an admin request failed");
     } else if (error.code === "UNAVAILABLE" && !this.#draining) {
-      this.#o.logger.warn({ err: error, operation }, "an admin request could not be served");
+      this.#warn(operation, { err: error, operation }, "an admin request could not be served");
     }
     const answer = errorAnswer(error, requestId);
     if (!isLoginOfPerson(incoming)) {

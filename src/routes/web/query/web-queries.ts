@@ -17,6 +17,7 @@ import { parseTimeNs } from "../../../runtime/text/time-text.js";
 import { atMost } from "../../../runtime/at-most.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { Logger } from "../../../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../../../runtime/log/rare-warnings.js";
 import type { Metrics } from "../../../runtime/metrics.js";
 import { shortenBatch } from "../../../wire/flight/flight-arrow-cut.js";
 import { objectsHeader } from "../../../wire/flight/flight-protobuf.js";
@@ -115,6 +116,7 @@ const arrowStream: Format = {
 /** See the head of this file. */
 export class WebQueries {
   readonly #o: WebQueriesOptions;
+  readonly #warn: RareWarning;
   readonly #ofSession = new Map<string, number>();
   readonly #stopping = new AbortController();
   readonly #count: (outcome: string) => void;
@@ -124,6 +126,7 @@ export class WebQueries {
 
   constructor(o: WebQueriesOptions) {
     this.#o = o;
+    this.#warn = createRareWarning(o.logger);
     // Every query listens to it.
     setMaxListeners(0, this.#stopping.signal);
     const outcomes = o.metrics.counter("web_queries_total", "Queries of the web application by outcome", ["outcome"]);
@@ -272,8 +275,11 @@ export class WebQueries {
 
   /** What the caller can do nothing about. */
   #log(failure: ServiceError, source: string, requestId: string): void {
-    if (failure.code === "INTERNAL" || failure.code === "UNAVAILABLE") {
-      this.#o.logger.warn({ err: failure, requestId, source }, "a query of the web application failed");
+    const [fields, message] = [{ err: failure, requestId, source }, "a query of the web application failed"];
+    if (failure.code === "INTERNAL") {
+      this.#o.logger.warn(fields, message);
+    } else if (failure.code === "UNAVAILABLE") {
+      this.#warn(source, fields, message);
     }
   }
 }
