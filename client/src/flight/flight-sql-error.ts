@@ -57,7 +57,11 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
     const distrust = distrusted.exec(details)?.groups?.["reason"];
     if (distrust !== undefined) {
       const message = `the certificate of ${address.target} is not trusted: ${distrust}`;
-      const advice = "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS";
+      // The gRPC library then trusts that file alone.
+      const only = process.env["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"];
+      const advice = only
+        ? `check the host name, or put the certificates to trust into ${only}: GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names it, so NODE_EXTRA_CA_CERTS is not asked`
+        : "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS";
       return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
     }
     const other = `${address.tls ? "grpc" : "grpc+tls"}://`;

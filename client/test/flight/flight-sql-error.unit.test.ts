@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 
 import { connect } from "../../src/flight/flight-sql-client.js";
 import { toFlightSqlError } from "../../src/flight/flight-sql-error.js";
@@ -49,6 +49,14 @@ it("grpc:// asks for grpc+tls:// where the connection ends without a word", asyn
   server.close();
 });
 
+const roots = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH";
+beforeEach(() => {
+  vi.stubEnv(roots, undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
 it.each([
   ["Error: self-signed certificate", "self-signed certificate"],
   ["Error: certificate has expired", "certificate has expired"],
@@ -65,4 +73,12 @@ it.each([
     advice: "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS",
     unreachable: true,
   });
+});
+
+it("names the variable that keeps others from being asked", () => {
+  vi.stubEnv(roots, "/roots.pem");
+  const details = "No connection established. Last error: Error: self-signed certificate. Resolution note: ";
+  const thrown = Object.assign(new Error("14 UNAVAILABLE"), { code: 14, details });
+  const { advice } = toFlightSqlError(thrown, { target: "a:1", tls: true, loopback: false });
+  expect(advice).toMatch(/put the certificates to trust into \/roots\.pem: GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names it/);
 });
