@@ -184,6 +184,23 @@ it("lets a screen go into any of many folders", async () => {
   await page.getByText("in folder 119, version 2").waitFor();
 });
 
+it("offers the first of many values of a variable, says so, and takes any that is typed", async () => {
+  const page = await app.open("/screens");
+  const variable = { kind: "variable", id: "v", name: "n", label: "Which", type: "text", value: "" };
+  const sql = "SELECT 'value ' || i FROM range(100000) r(i)";
+  const table = { kind: "table", id: "t", title: "Chosen", sql: "SELECT 'chosen: ' || $n AS n" };
+  const config = { format: 1, cells: [{ ...variable, sql }, table] };
+  expect(await put(page, "many values", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/many%20values`);
+  await page.getByText("500 of 10,000 or more values are offered; type any").waitFor();
+  expect(await page.locator("datalist option").count()).toBe(500);
+  await page.getByLabel("Which").fill("value 99999");
+  await page.getByLabel("Which").press("Enter");
+  await page.getByText("chosen: value 99999").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "screen-many-values");
+});
+
 it("draws the first of too many series, and says so", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";

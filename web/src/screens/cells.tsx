@@ -1,6 +1,6 @@
 /** Cells as people see them. Each runs its own query, and runs it again when a variable or the time range changes. */
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, useMemo, useState } from "react";
+import { type ReactElement, useId, useMemo, useState } from "react";
 
 import type { Column } from "../arrow/column.js";
 import type { QueryResult } from "../api/query.js";
@@ -12,6 +12,7 @@ import { TimeChart } from "../ui/chart/time-chart.js";
 import { unitOf } from "../ui/chart/units.js";
 import { levelColour } from "../ui/colours.js";
 import { Input, Select } from "../ui/controls.js";
+import { formatNumber } from "../ui/format.js";
 import { LevelBadge } from "../ui/level.js";
 import { Banner, EmptyState } from "../ui/states.js";
 import { cellText, isNumeric, type TableColumn } from "../ui/table/table-columns.js";
@@ -188,13 +189,20 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
     }
     setTyped(null);
   };
-  const choices = useMemo(() => choicesOf(result, value), [result, value]);
+  const found = useMemo(() => valuesOf(result), [result]);
+  const offered = found.slice(0, maxChoices);
+  const all = `${formatNumber(found.length)}${query.state.summary?.cut === true ? " or more" : ""}`;
+  const more = found.length > maxChoices ? `${maxChoices} of ${all} values are offered; type any` : null;
+  const list = useId();
   return (
     <div className={css.variable}>
       <span className={css.label}>{label}</span>
-      {cell.sql.trim() === "" || error !== null ? (
+      {cell.sql.trim() === "" || error !== null || more !== null ? (
         <Input
           aria-label={label}
+          aria-describedby={more === null ? undefined : `${list}-more`}
+          list={list}
+          placeholder={more === null ? undefined : "All"}
           value={typed ?? value}
           inputMode={cell.type === "number" ? "decimal" : "text"}
           onChange={({ target }) => setTyped(target.value)}
@@ -206,20 +214,34 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
           }}
         />
       ) : (
-        <Select label={label} value={value} options={choices} onChange={(next) => context.onValue(cell.name, next)} />
+        <Select
+          label={label}
+          value={value}
+          options={[...new Set(["", value, ...offered])].map((each) => ({ value: each, label: each || "All" }))}
+          onChange={(next) => context.onValue(cell.name, next)}
+        />
+      )}
+      {more === null ? null : (
+        <>
+          <datalist id={list}>
+            {offered.map((each) => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
+          <span id={`${list}-more`} className={css.hint}>
+            {more}
+          </span>
+        </>
       )}
     </div>
   );
 }
 
-/** Most values to choose from. */
+/** Most values that are offered. */
 const maxChoices = 500;
 
-function choicesOf(
-  result: QueryResult | null,
-  value: string,
-): readonly { readonly value: string; readonly label: string }[] {
+/** Of the first column, each once. */
+function valuesOf(result: QueryResult | null): readonly string[] {
   const [column] = result?.columns ?? [];
-  const found = Array.from({ length: Math.min(result?.rows ?? 0, maxChoices) }, (_, row) => textAt(column, row));
-  return [...new Set(["", value, ...found])].map((each) => ({ value: each, label: each === "" ? "All" : each }));
+  return [...new Set(Array.from({ length: result?.rows ?? 0 }, (_, row) => textAt(column, row)))];
 }
