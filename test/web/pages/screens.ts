@@ -201,6 +201,18 @@ it("offers the first of many values of a variable, says so, and takes any that i
   await screenshot(page, "screen-many-values");
 });
 
+it("saves no variables of one name", async () => {
+  const page = await app.open("/screens");
+  const config = { format: 1, cells: ["a", "b"].map((name) => ({ kind: "variable", id: name, name })) };
+  expect(await put(page, "named twice", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/named%20twice`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.getByRole("region", { name: "Variable: b" }).getByLabel("Name").fill("a");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("A variable cannot be called “a”: another variable has that name.").waitFor();
+  await screenshot(page, "screen-named-twice");
+});
+
 it("draws the first of too many series, and says so", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";

@@ -12,6 +12,7 @@ import {
   type ChartCell,
   type LeafCell,
   type MapCell,
+  nameProblem,
   newCell,
   titleOf,
   type VariableCell,
@@ -215,7 +216,7 @@ function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactEle
           label="Name"
           hint="cells say $name"
           value={cell.name}
-          problem={/^[A-Za-z_]\w{0,40}$/.test(cell.name) ? null : "letters, digits and _, the first no digit"}
+          problem={nameProblem(cell.name)}
           onChange={({ target }) => onChange({ ...cell, name: target.value })}
         />
         <TextField

@@ -1,6 +1,6 @@
 /** Screens as files: the ones that `telemetry screens pull` writes and `push` reads. */
 import type { Screen } from "../api/wire.js";
-import { isRecord, parseScreen, ScreenError } from "./screen-model.js";
+import { checkVariables, isRecord, parseScreen, ScreenError } from "./screen-model.js";
 
 /** Version of the files that this release writes; it reads no newer one. */
 const fileFormat = 1;
@@ -42,6 +42,6 @@ export function readScreenFile(text: string): ScreenFile {
   if (typeof name !== "string" || !(folder === null || typeof folder === "string") || !isRecord(config)) {
     throw new ScreenError("This is no file of a screen: it needs name, folder and config.");
   }
-  parseScreen(config);
+  checkVariables(parseScreen(config));
   return { name, folder, config };
 }

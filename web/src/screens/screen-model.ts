@@ -227,6 +227,27 @@ export function variablesOf({ cells }: ScreenConfig): VariableCell[] {
     .filter((cell) => cell.kind === "variable");
 }
 
+/** What is wrong with the name of a variable, or null. */
+export function nameProblem(name: string): string | null {
+  return name === "interval"
+    ? "$interval is the seconds of a bucket"
+    : /^[A-Za-z_]\w{0,40}$/.test(name)
+      ? null
+      : "letters, digits and _, the first no digit, at most 41";
+}
+
+/** Sees to it that each `$name` means one variable. @throws ScreenError */
+export function checkVariables(config: ScreenConfig): void {
+  const taken = new Set<string>();
+  for (const { name } of variablesOf(config)) {
+    const problem = taken.has(name) ? "another variable has that name" : nameProblem(name);
+    if (problem !== null) {
+      throw new ScreenError(`A variable cannot be called “${name}”: ${problem}. Give it another name.`);
+    }
+    taken.add(name);
+  }
+}
+
 /** What a cell is called in lists. */
 export function titleOf(cell: Cell): string {
   switch (cell.kind) {

@@ -1,7 +1,15 @@
 import { expect, it } from "vitest";
 
 import { readScreenFile } from "./screen-file.js";
-import { type CellKind, differencesOf, newCell, parseScreen, ScreenError, variablesOf } from "./screen-model.js";
+import {
+  type CellKind,
+  checkVariables,
+  differencesOf,
+  newCell,
+  parseScreen,
+  ScreenError,
+  variablesOf,
+} from "./screen-model.js";
 
 const kinds: readonly CellKind[] = ["markdown", "chart", "table", "log", "trace", "map", "variable", "group"];
 
@@ -68,4 +76,16 @@ it.each([
   ['{"format":1,"name":"a","config":{"format":9}}', /format 9/],
 ])("refuses the file %s", (text, sentence) => {
   expect(() => readScreenFile(text)).toThrow(sentence);
+});
+
+it.each([
+  [["service", "service"], /“service”: another variable has that name/],
+  [["interval"], /“interval”: \$interval is the seconds of a bucket/],
+  [["a b"], /“a b”: letters, digits/],
+  [[""], /“”: letters, digits/],
+])("refuses variables called %j", (names, sentence) => {
+  const [first, ...others] = names.map((name) => ({ kind: "variable", name }));
+  const config = { cells: [first, { kind: "group", cells: others }] };
+  expect(() => checkVariables(parseScreen(config))).toThrow(sentence);
+  expect(() => readScreenFile(JSON.stringify({ format: 1, name: "a", config }))).toThrow(ScreenError);
 });

@@ -20,6 +20,7 @@ import { CellView } from "./cells.js";
 import css from "./screen.module.css";
 import { downloadScreen } from "./screen-file.js";
 import {
+  checkVariables,
   differencesOf,
   parseScreen,
   type ScreenConfig,
@@ -82,6 +83,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
     }
     setProblem(null);
     try {
+      checkVariables(draft.config);
       const now = await putScreen(saved.name, { ...draft, version });
       setSaved(now);
       setDraft(null);
