@@ -253,6 +253,24 @@ it("shows the second of two who save what the first has changed", async () => {
   await first.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
+it("tells the second of two who save that the first has a newer release", async () => {
+  const page = await app.open("/screens", { allow: /409/ });
+  expect(await put(page, "newer", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/newer`);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
+  expect(await put(page, "newer", { config: { format: 2, cells: [] }, version: 1 })).toBe(200);
+  await page.getByRole("button", { name: "Save" }).click();
+  const dialog = page.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
+  await dialog.getByText("This screen has format 2, and this release reads 1").waitFor();
+  expect(await dialog.getByText("removed:").count()).toBe(0);
+  const edge = await dialog.boundingBox();
+  const action = await dialog.getByRole("button", { name: "Go on editing" }).boundingBox();
+  expect(action?.x).toBeGreaterThan(edge?.x ?? Infinity);
+  await expectAccessible(page);
+  await screenshot(page, "screen-newer");
+});
+
 it("tells the second of two who save that the first has moved the screen", async () => {
   const page = await app.open("/screens", { allow: /409/ });
   const config = { format: 1, cells: cells.slice(0, 1) };

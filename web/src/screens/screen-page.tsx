@@ -312,7 +312,11 @@ function Conflict(o: {
       <p>
         Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}. They changed:
       </p>
-      {list(differencesOf(base, { config: other.config, folder: theirs.folder }))}
+      {other.problem === null ? (
+        list(differencesOf(base, { config: other.config, folder: theirs.folder }))
+      ) : (
+        <Banner kind="warn">{other.problem}</Banner>
+      )}
       <p>You changed:</p>
       {list(differencesOf(base, mine))}
     </Dialog>
