@@ -210,6 +210,7 @@ it("saves no variables of one name", async () => {
   await page.getByRole("region", { name: "Variable: b" }).getByLabel("Name").fill("a");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("A variable cannot be called “a”: another variable has that name.").waitFor();
+  expect(await page.getByText("Load the page again").count()).toBe(0);
   await screenshot(page, "screen-named-twice");
 });
 

@@ -23,6 +23,11 @@ export class ApiError extends Error {
   }
 }
 
+/** What people can mend by themselves, as its sentence says. */
+export class PlainError extends Error {
+  override readonly name: string = "PlainError";
+}
+
 /** Of code of the application that did not arrive. */
 export const notLoadedCode = "NOT_LOADED";
 

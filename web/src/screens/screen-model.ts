@@ -3,6 +3,8 @@
  * every member is looked at.
  */
 
+import { PlainError } from "../api/error.js";
+
 /** Version of the configuration that this release writes. */
 export const screenFormat = 1;
 
@@ -89,7 +91,7 @@ export interface ScreenConfig {
 }
 
 /** Why a configuration is none; a sentence for people. */
-export class ScreenError extends Error {
+export class ScreenError extends PlainError {
   override readonly name = "ScreenError";
 }
 

@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Download, History, Pencil, Save, Trash2, X } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
-import { ApiError } from "../api/error.js";
+import { ApiError, PlainError } from "../api/error.js";
 import { useMyAudiences } from "../api/routes.js";
 import type { Screen, ScreenRow } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
@@ -107,7 +107,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         setSaved({ ...saved, version: 0 });
         setTheirs(null);
         setProblem(
-          new Error("Somebody has deleted this screen meanwhile. Save again to make it anew with your changes."),
+          new PlainError("Somebody has deleted this screen meanwhile. Save again to make it anew with your changes."),
         );
       } else {
         setProblem(error);

@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { LayoutDashboard, Plus, Upload } from "lucide-react";
 import { type ReactElement, useRef, useState } from "react";
 
-import { ApiError } from "../api/error.js";
+import { ApiError, PlainError } from "../api/error.js";
 import type { ScreenRow } from "../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, Input, TextField } from "../ui/controls.js";
@@ -33,7 +33,7 @@ export default function ScreensPage(): ReactElement {
     } catch (failure) {
       setProblem(
         failure instanceof ApiError && failure.status === 409
-          ? new Error(`There is a screen ${name} already. Choose another name, or delete that one first.`)
+          ? new PlainError(`There is a screen ${name} already. Choose another name, or delete that one first.`)
           : failure,
       );
     }

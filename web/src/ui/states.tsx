@@ -3,7 +3,7 @@ import { Toast } from "@base-ui/react/toast";
 import { CircleAlert, CircleCheck, Info, RotateCw, TriangleAlert, X } from "lucide-react";
 import type { ReactElement, ReactNode } from "react";
 
-import { adviceFor, ApiError } from "../api/error.js";
+import { adviceFor, ApiError, PlainError } from "../api/error.js";
 import { Button, classes, CopyButton, IconButton } from "./controls.js";
 import css from "./states.module.css";
 
@@ -57,7 +57,12 @@ export function ErrorPart({
   const known = error instanceof ApiError ? error : null;
   const [words = "", ...place] = (error instanceof Error ? error.message : String(error)).split(placeBegins);
   const requestId = known?.requestId ?? null;
-  const advice = known === null ? "Load the page again. If it comes back, it is a defect." : adviceFor(known);
+  const advice =
+    known !== null
+      ? adviceFor(known)
+      : error instanceof PlainError
+        ? null
+        : "Load the page again. If it comes back, it is a defect.";
   return (
     <Banner kind="error" title={title}>
       <p className={css.text}>{words.trimEnd()}</p>
