@@ -68,6 +68,20 @@ it("finds pages and actions by Ctrl K", async () => {
   expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
 });
 
+it("reads times of an address that have no zone in the chosen one", async () => {
+  const page = await app.open("/metrics?from=2026-01-31T12:00&to=2026-02-01+02:00");
+  const range = page.getByRole("button", { name: /^Time range/ });
+  await range.getByText("2026-01-31 12:00:00 – 2026-02-01 02:00:00").waitFor();
+  const asked = page.waitForRequest(
+    (request) => request.url().endsWith("/api/query") && (request.postData() ?? "").includes("2026-01-31T06:30:00"),
+  );
+  await page.evaluate(`localStorage.setItem("telemetry.settings", '{"timeZone":"Asia/Kolkata"}')`);
+  await page.reload();
+  await asked;
+  await range.waitFor();
+  expect(await range.textContent()).toContain("2026-01-31 12:00:00 – 2026-02-01 02:00:00");
+});
+
 it("shows times in the zone that somebody chooses", async () => {
   const page = await app.open("/sql?from=2026-01-31T12:00:00Z&to=2026-01-31T13:00:00Z");
   await page.getByRole("button", { name: /settings and logout/ }).click();

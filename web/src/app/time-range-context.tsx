@@ -3,6 +3,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 
 import { rangeOf, type ResolvedRange, resolveRange, type TimeRange } from "../ui/time-range.js";
 import { useChangeSearch, useSearchParameters } from "./search.js";
+import { useSettings } from "./settings.js";
 
 /** Seconds between two refreshes, as in the address. */
 export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;
@@ -37,6 +38,7 @@ export function useTimeRange(): PageRange {
 export function TimeRangeProvider({ children }: { readonly children: ReactNode }): ReactNode {
   const search = useSearchParameters();
   const change = useChangeSearch();
+  const { timeZone } = useSettings(); // that of times without one in the address
   const [clock, setClock] = useState(() => ({ nowMs: Date.now(), refreshed: 0 }));
   const { from, to } = rangeOf(search, clock.nowMs);
   const [running] = useState(() => new Set<AbortController>());
@@ -70,7 +72,7 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
       setInterval: (next) => change({ refresh: next ?? undefined }),
       refresh,
     }),
-    [from, to, clock, interval, running, change, refresh],
+    [from, to, timeZone, clock, interval, running, change, refresh],
   );
   return <Context.Provider value={value}>{children}</Context.Provider>;
 }

@@ -5,7 +5,7 @@ import { type ReactElement, useState } from "react";
 
 import controls from "./controls.module.css";
 import { Button, TextField } from "./controls.js";
-import { formatTime, momentOfClock } from "./format.js";
+import { formatTime } from "./format.js";
 import {
   isRange,
   movedRange,
@@ -132,18 +132,6 @@ function meant(text: string, before: string): string {
   if (text === shown(before)) {
     return before;
   }
-  const plain = /^\s*(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,3})\d*)?)?)?\s*$/.exec(text);
-  if (plain === null) {
-    return text.trim();
-  }
-  const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = plain.slice(1, 7).map((n) => Number(n ?? 0));
-  const fraction = Number((plain[7] ?? "0").padEnd(3, "0"));
-  const wall = Date.UTC(year, month - 1, day, hour, minute, second, fraction);
-  const date = new Date(wall);
-  // The 40th of a month is not some day of another one.
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59) {
-    return text.trim();
-  }
-  const ms = momentOfClock(wall);
-  return Number.isFinite(ms) ? new Date(ms).toISOString() : text.trim();
+  const ms = text.trim().startsWith("now") ? null : parseMoment(text, 0);
+  return ms === null ? text.trim() : new Date(ms).toISOString();
 }

@@ -1,7 +1,9 @@
 /**
  * Time ranges as they are in the address: `from` and `to` are each a moment, relative ones staying relative (`now`,
- * `now-15m`, `now-7d`), absolute ones in ISO 8601 or as milliseconds since the epoch.
+ * `now-15m`, `now-7d`), absolute ones in ISO 8601 or as milliseconds since the epoch. Those without a zone are of the chosen
+ * one.
  */
+import { momentOfClock } from "./format.js";
 
 /** As in the address. */
 export interface TimeRange {
@@ -50,8 +52,26 @@ export function parseMoment(text: string, nowMs: number): number | null {
   if (relative !== null) {
     return Math.max(0, nowMs - Number(relative[1] ?? 0) * (unitsMs[relative[2] ?? "s"] ?? 0));
   }
-  const ms = /^\d{12,14}$/.test(text) ? Number(text) : /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  const ms = /^\d{12,14}$/.test(text) ? Number(text) : zoned.test(text) ? Date.parse(text) : momentTyped(text);
   return ms >= 0 && ms <= lastMs ? ms : null;
+}
+
+const zoned = /^\s*\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)\s*$/;
+
+/** Of a date, perhaps with a time, in the chosen zone; NaN for what is none. */
+function momentTyped(text: string): number {
+  const plain = /^\s*(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,3})\d*)?)?)?\s*$/.exec(text);
+  if (plain === null) {
+    return Number.NaN;
+  }
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = plain.slice(1, 7).map((n) => Number(n ?? 0));
+  const fraction = Number((plain[7] ?? "0").padEnd(3, "0"));
+  const wall = Date.UTC(year, month - 1, day, hour, minute, second, fraction);
+  const date = new Date(wall);
+  // The 40th of a month is not some day of another one.
+  const isOne =
+    date.getUTCMonth() === month - 1 && date.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
+  return isOne ? momentOfClock(wall) : Number.NaN;
 }
 
 /** The range of an address, or the default one where it has none that makes sense. */

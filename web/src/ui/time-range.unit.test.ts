@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
+import { showTimesIn } from "./format.js";
 import {
   absoluteRange,
   defaultRange,
@@ -10,6 +11,8 @@ import {
   relativeName,
   widerRange,
 } from "./time-range.js";
+
+afterEach(() => showTimesIn(null));
 
 const nowMs = Date.UTC(2026, 0, 2);
 
@@ -22,6 +25,14 @@ it("reads relative and absolute moments, and nothing else", () => {
   for (const nonsense of ["", "now-", "now+1h", "now-1y", "soon", "-5", "9".repeat(14), "now-1h; DROP"]) {
     expect(parseMoment(nonsense, nowMs)).toBeNull();
   }
+});
+
+it("reads a time without a zone in the chosen one", () => {
+  showTimesIn("Asia/Kolkata");
+  expect(parseMoment("2026-01-31T10:00", nowMs)).toBe(Date.UTC(2026, 0, 31, 4, 30));
+  expect(parseMoment("2026-01-31", nowMs)).toBe(Date.UTC(2026, 0, 30, 18, 30));
+  expect(parseMoment("2026-01-31T10:00+01:00", nowMs)).toBe(Date.UTC(2026, 0, 31, 9));
+  expect(parseMoment("2026-01-40", nowMs)).toBeNull();
 });
 
 it("falls back to the default range for an address that makes no sense", () => {
