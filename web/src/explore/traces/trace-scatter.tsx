@@ -239,7 +239,7 @@ function draw(canvas: HTMLCanvasElement | null, points: readonly Point[], scale:
   }
   context.textAlign = "center";
   for (const { ms, text } of timeTicks(range, Math.floor((width - inset.left) / 110))) {
-    if (scale.x(ms) > inset.left + 16 && scale.x(ms) < width - 20) {
+    if (scale.x(ms) < width - 20) {
       context.fillText(text, scale.x(ms), height - 10);
     }
   }

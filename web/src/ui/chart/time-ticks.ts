@@ -24,7 +24,7 @@ export interface TimeTick {
   readonly text: string;
 }
 
-/** Round times of a range, each with as much of it as the range needs. @param most about as many, at least two. */
+/** Round times of a range, each with as much of it as the range needs; the first of a day names the day. @param most about as many, at least two. */
 export function timeTicks({ beginMs, endMs }: ResolvedRange, most: number): readonly TimeTick[] {
   const spanMs = endMs - beginMs;
   const count = Math.max(2, most);
@@ -35,7 +35,7 @@ export function timeTicks({ beginMs, endMs }: ResolvedRange, most: number): read
       : momentsIn(beginMs, endMs, stepMs);
   return [...new Set(moments)]
     .filter((ms) => ms >= beginMs && ms < endMs)
-    .map((ms) => ({ ms, text: labelOf(ms, stepMs, spanMs) }));
+    .map((ms, at, all) => ({ ms, text: labelOf(ms, all[at - 1] ?? null, stepMs, spanMs) }));
 }
 
 function momentsIn(beginMs: number, endMs: number, stepMs: number): number[] {
@@ -62,7 +62,7 @@ function monthsIn(beginMs: number, endMs: number, step: number): number[] {
   }
 }
 
-function labelOf(ms: number, stepMs: number | null, spanMs: number): string {
+function labelOf(ms: number, beforeMs: number | null, stepMs: number | null, spanMs: number): string {
   const text = formatTime(ms);
   if (stepMs === null) {
     return text.slice(0, 7);
@@ -71,5 +71,6 @@ function labelOf(ms: number, stepMs: number | null, spanMs: number): string {
     return text.slice(5, 10);
   }
   const end = stepMs < 1000 ? 23 : stepMs < 60_000 ? 19 : 16;
-  return text.slice(spanMs > dayMs ? 5 : 11, end);
+  const isNewDay = beforeMs === null || formatTime(beforeMs).slice(0, 10) !== text.slice(0, 10);
+  return text.slice(spanMs > dayMs || (stepMs >= 60_000 && isNewDay) ? 5 : 11, end);
 }

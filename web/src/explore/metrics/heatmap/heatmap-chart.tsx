@@ -449,7 +449,7 @@ function draw(
   context.stroke();
   context.textAlign = "center";
   for (const { ms, text } of timeTicks(range, Math.floor((width - inset.left) / 100))) {
-    if (xOf(ms) > inset.left + 14 && xOf(ms) < width - 18) {
+    if (xOf(ms) < width - 18) {
       context.fillText(text, xOf(ms), height - 9);
     }
   }
