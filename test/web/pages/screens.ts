@@ -360,6 +360,20 @@ it("takes files, and refuses those of a newer release", async () => {
   await expectAccessible(page);
 });
 
+it("lets no name turn the text around it", async () => {
+  const page = await app.open("/screens");
+  const name = "report \u202egnp.exe";
+  const folder = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name }) };
+  expect(await page.evaluate(async (init) => (await fetch("/api/folders", init)).status, folder)).toBe(201);
+  expect(
+    await put(page, encodeURIComponent(name), { config: { format: 1, cells: [] }, folder: name, version: 0 }),
+  ).toBe(201);
+  await page.goto(`${app.url}/screen/${encodeURIComponent(name)}`);
+  expect(await page.getByText("version 1 by dev@localhost").textContent()).toMatch(/^in report gnp.exe, version 1/);
+  await page.getByRole("button", { name: "Delete screen" }).click();
+  expect(await page.getByRole("dialog").getByRole("heading").textContent()).toBe("Delete report gnp.exe?");
+});
+
 it("leads from a screen that there is not to those that there are", async () => {
   const page = await app.open("/screen/none", { allow: /404/ });
   await page.getByRole("heading", { name: "No screen is called “none”" }).waitFor();

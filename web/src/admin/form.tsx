@@ -4,6 +4,7 @@ import { type FormEvent, type ReactElement, type ReactNode, useId, useState } fr
 import { ApiError } from "../api/error.js";
 import { Button, Dialog, TextField } from "../ui/controls.js";
 import { ErrorPart, toast } from "../ui/states.js";
+import { oneLine } from "../ui/format.js";
 import css from "./admin.module.css";
 import { type Task, useTask } from "./api.js";
 import { fieldProblem } from "./rules.js";
@@ -154,7 +155,7 @@ export function ConfirmDialog({
         <>
           <Button onClick={close}>Cancel</Button>
           <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
-            {confirm}
+            {oneLine(confirm)}
           </Button>
         </>
       }

@@ -10,7 +10,7 @@ import type { Screen, ScreenRow } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, IconButton, Select } from "../ui/controls.js";
-import { formatTime } from "../ui/format.js";
+import { formatTime, oneLine } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { LinkButton } from "../ui/link-button.js";
 import { Banner, EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
@@ -152,7 +152,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         <header className={css.head}>
           <h2>{saved.name}</h2>
           <span className={css.hint}>
-            {saved.folder === null ? "" : `in ${saved.folder}, `}version {saved.version} by {saved.updated_by}
+            {saved.folder === null ? "" : `in ${oneLine(saved.folder)}, `}version {saved.version} by {saved.updated_by}
           </span>
           <span className={css.actions}>
             {draft === null ? (

@@ -7,6 +7,7 @@ import { Check, ChevronDown, Copy } from "lucide-react";
 import { type ComponentProps, type ReactElement, type ReactNode, useId, useState } from "react";
 
 import css from "./controls.module.css";
+import { oneLine } from "./format.js";
 
 export const classes = (...names: readonly (string | false | null | undefined)[]): string =>
   names.filter((name) => typeof name === "string" && name !== "").join(" ");
@@ -361,7 +362,7 @@ export function Dialog({
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className={css.backdrop} />
         <BaseDialog.Popup className={css.dialog}>
-          <BaseDialog.Title render={<h2>{title}</h2>} />
+          <BaseDialog.Title render={<h2>{oneLine(title)}</h2>} />
           {children}
           <div className={css.dialogActions}>{actions}</div>
         </BaseDialog.Popup>

@@ -5,6 +5,7 @@ import type { ReactElement, ReactNode } from "react";
 
 import { adviceFor, ApiError, PlainError } from "../api/error.js";
 import { Button, classes, CopyButton, IconButton } from "./controls.js";
+import { oneLine } from "./format.js";
 import css from "./states.module.css";
 
 const icons = { info: Info, good: CircleCheck, warn: TriangleAlert, error: CircleAlert } as const;
@@ -29,7 +30,7 @@ export function Banner({
     >
       <Icon aria-hidden />
       <div className={css.bannerBody}>
-        {title === undefined ? null : <strong>{title}</strong>}
+        {title === undefined ? null : <strong>{oneLine(title)}</strong>}
         {children}
       </div>
       {onDismiss === undefined ? null : (
@@ -106,7 +107,7 @@ export function EmptyState({
   return (
     <div className={css.empty}>
       {icon}
-      <h2>{title}</h2>
+      <h2>{oneLine(title)}</h2>
       {children === undefined ? null : <p>{children}</p>}
       {actions === undefined ? null : <div className={css.emptyActions}>{actions}</div>}
     </div>
@@ -136,7 +137,11 @@ const toasts = Toast.createToastManager();
 
 /** Says at the lower right that something was done. What failed is shown where it failed. */
 export function toast(title: string, description?: string, kind: "info" | "error" = "info"): void {
-  toasts.add({ title, type: kind, ...(description === undefined ? {} : { description }) });
+  toasts.add({
+    title: oneLine(title),
+    type: kind,
+    ...(description === undefined ? {} : { description: oneLine(description) }),
+  });
 }
 
 export function Toasts(): ReactElement {

@@ -6,7 +6,7 @@ import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, Checkbox, Input } from "../../ui/controls.js";
-import { formatNumber, formatTime } from "../../ui/format.js";
+import { formatNumber, formatTime, oneLine } from "../../ui/format.js";
 import { EmptyState, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import admin from "../admin.module.css";
 import { useList, useTask } from "../api.js";
@@ -95,9 +95,9 @@ export default function ExportPage(): ReactElement {
                 <Checkbox
                   label={
                     <>
-                      {screen.name}
+                      {oneLine(screen.name)}
                       <span className={css.about}>
-                        {screen.folder === null ? "" : `${screen.folder} · `}version {screen.version},{" "}
+                        {screen.folder === null ? "" : `${oneLine(screen.folder)} · `}version {screen.version},{" "}
                         {formatTime(Date.parse(screen.updated_at), { digits: 0 })} by {screen.updated_by}
                       </span>
                     </>

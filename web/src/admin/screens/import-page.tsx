@@ -6,7 +6,7 @@ import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { ApiError } from "../../api/error.js";
 import { Button, Checkbox } from "../../ui/controls.js";
-import { formatNumber } from "../../ui/format.js";
+import { formatNumber, oneLine } from "../../ui/format.js";
 import { Banner, LoadingLine } from "../../ui/states.js";
 import admin from "../admin.module.css";
 import { listAll, useInvalidate, useList, useTask } from "../api.js";
@@ -129,9 +129,9 @@ function CandidateRow({
         onChange={({ target }) => onChoose(target.checked)}
         label={
           <>
-            {screen.name}
+            {oneLine(screen.name)}
             <span className={css.about}>
-              {screen.folder === null ? "" : `${screen.folder} · `}
+              {screen.folder === null ? "" : `${oneLine(screen.folder)} · `}
               {stateWords[state]}
               {present === null || state === "same" ? "" : ` (version ${present.version} by ${present.updated_by})`}
             </span>
