@@ -25,6 +25,9 @@ const partsTimeoutMs = 600_000;
 /** Longest time for which a client may take nothing of an answer. */
 const answerTimeoutMs = 30_000;
 
+/** Most that is given to a driver at once of an answer whose length is not known. */
+const pieceBytes = 64 * 1024;
+
 /** See the head of this file. */
 export class BodyExchange {
   readonly #reply: HttpReply;
@@ -197,7 +200,7 @@ export class BodyExchange {
     this.#watchRoom();
     let begun = false;
     try {
-      for await (const part of parts) {
+      for await (const part of piecesOf(parts)) {
         if (this.#gone()) {
           return false;
         }
@@ -379,4 +382,13 @@ export class BodyExchange {
 /** PAYLOAD_TOO_LARGE with the limit in it. */
 export function bodyTooLarge(maxBytes: number): ServiceError {
   return new ServiceError("PAYLOAD_TOO_LARGE", `the body is larger than ${maxBytes} bytes`);
+}
+
+/** Cuts large parts up: a driver keeps a copy of what a slow client has not taken of a piece. */
+async function* piecesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) {
+    for (let from = 0; from < part.length; from += pieceBytes) {
+      yield part.subarray(from, from + pieceBytes);
+    }
+  }
 }

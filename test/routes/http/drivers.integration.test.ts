@@ -228,6 +228,33 @@ describe.each(drivers)("%s", (driver) => {
     await until(() => left);
   });
 
+  test("a driver keeps no copy of a large part that a client does not read", async () => {
+    const parts = (async function* (): AsyncGenerator<Uint8Array> {
+      yield await Promise.resolve(Buffer.alloc(64 << 20, "x"));
+    })();
+    let given = 0;
+    const port = await start((reply, _request, head) => {
+      const write = reply.write.bind(reply);
+      reply.write = (chunk) => {
+        given += chunk.length;
+        return write(chunk);
+      };
+      void new BodyExchange(reply, head, 0, false).stream({ status: 200, headers: [] }, parts);
+    });
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.on("error", () => undefined);
+    socket.pause();
+    socket.write(request("GET", "/x"));
+    let before = -1;
+    await until(() => {
+      const settled = given > 0 && given === before;
+      before = given;
+      return settled;
+    });
+    socket.destroy();
+    expect(given).toBeLessThan(32 << 20);
+  });
+
   test("a stream arrives whole and the connection goes on", async () => {
     const part = Buffer.alloc(100_000, "x");
     const port = await start((reply, _request, head) => {
