@@ -258,3 +258,16 @@ it("downloads what is there as CSV, without formulas, and the whole as Arrow", a
   const arrow = tableFromIPC(await read("Arrow stream"));
   expect([arrow.numRows, arrow.getChild("b")?.get(0)]).toEqual([1, 'x,"y"']);
 });
+
+it("runs in a browser that keeps nothing", async () => {
+  const page = await app.open("/");
+  await page.addInitScript(
+    `for (const name of ["localStorage", "sessionStorage"]) {
+      Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });
+    }`,
+  );
+  await page.goto(`${app.url}${address("SELECT 42 AS answer")}`);
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/1 row, .* in/).waitFor();
+  expect(await page.getByRole("grid").getByText("42").count()).toBe(1);
+});

@@ -153,19 +153,30 @@ export function logInBeside(): void {
 /** Leaves for the login, which comes back to the address of now. */
 export function logInHere(target: string): void {
   // The server takes no longer address; a tab's own memory does.
-  if (target.length > 900) {
-    sessionStorage.setItem("telemetry.return", target);
-    window.location.assign(apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?resume=1` }));
-  } else {
-    window.location.assign(apiUrl("auth/login", { return_to: target }));
+  const isLong = target.length > 900;
+  if (isLong) {
+    withStorage((storage) => storage.setItem("telemetry.return", target));
   }
+  window.location.assign(apiUrl("auth/login", { return_to: isLong ? `${baseUrl.pathname}login?resume=1` : target }));
 }
 
 /** Where a login began, once; null when there was none. */
 export function takeReturnTarget(): string | null {
-  const target = sessionStorage.getItem("telemetry.return");
-  sessionStorage.removeItem("telemetry.return");
+  const target = withStorage((storage) => {
+    const kept = storage.getItem("telemetry.return");
+    storage.removeItem("telemetry.return");
+    return kept;
+  });
   return target?.startsWith(baseUrl.pathname) === true ? target : null;
+}
+
+/** Null in a browser that keeps nothing. */
+function withStorage<T>(use: (storage: Storage) => T): T | null {
+  try {
+    return use(sessionStorage);
+  } catch {
+    return null;
+  }
 }
 
 /** Says to the windows that wait that somebody has logged in. */

@@ -55,15 +55,16 @@ function write(subject: string, queries: readonly PastQuery[]): void {
 function read(subject: string): readonly PastQuery[] {
   let queries = cache.get(subject);
   if (queries === undefined) {
-    queries = parsed(localStorage.getItem(keyOf(subject)));
+    queries = kept(subject);
     cache.set(subject, queries);
   }
   return queries;
 }
 
-function parsed(text: string | null): readonly PastQuery[] {
+/** What cannot be read counts as not there. */
+function kept(subject: string): readonly PastQuery[] {
   try {
-    const value: unknown = JSON.parse(text ?? "[]");
+    const value: unknown = JSON.parse(localStorage.getItem(keyOf(subject)) ?? "[]");
     return Array.isArray(value) ? value.filter(isPastQuery) : [];
   } catch {
     return [];
