@@ -50,9 +50,9 @@ test("no connection is left", async () => {
 });
 
 test("a Postgres that is too old is named with the oldest that does", async () => {
-  const connection = Object.assign(() => Promise.resolve([{ version: "15.18", major: 15 }]), {
+  const connection = Object.assign(() => Promise.resolve([{ version: "15.18" }]), {
     release: () => undefined,
   });
   const sql = { reserve: () => Promise.resolve(connection) } as unknown as Sql;
-  await expect(migrate(sql, logger)).rejects.toThrow("is of Postgres 15.18, and this program needs 17 or newer");
+  await expect(migrate(sql, logger)).rejects.toThrow("is on Postgres 15.18, which is too old");
 });
