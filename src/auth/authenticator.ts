@@ -8,8 +8,6 @@ import { bearerTokenStart } from "./bearer.js";
 import { hasKeyPrefix } from "./key-string.js";
 import { anonymousPrincipal, type Principal } from "./principal.js";
 
-export type { Principal } from "./principal.js";
-
 /**
  * What a credential is worth. `rejected` is 401 / UNAUTHENTICATED; `forbidden` is valid but not accepted
  * on this server, 403 / PERMISSION_DENIED; `unavailable` means that our side could not tell and is 503

@@ -21,7 +21,8 @@ import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import { type QueryRecord, startRecord } from "./query-record.js";
 import { inSequence } from "./sequence.js";
-import { quoteName, type ViewName, viewNamesFor } from "./sql/views.js";
+import { quoteName } from "../lake/tables/duckdb-types.js";
+import { type ViewName, viewNamesFor } from "./sql/views.js";
 import type { QueryCaller, QueryStatement } from "./statement.js";
 
 /** What {@link QueryService} is made of. */

@@ -5,7 +5,7 @@ import { connect, staticKey } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import type { TableName } from "../../src/lake/tables/tables.js";
-import { columnsOfTable, quoteName } from "../../src/query/sql/views.js";
+import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
 import {
   guideHour,
   type OpenFormatWorld,

@@ -9,7 +9,7 @@ import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import { noon } from "../helpers/noon.js";
-import { quoteText } from "../../src/query/sql/views.js";
+import { quoteText } from "../../src/lake/tables/duckdb-types.js";
 
 let t: TestAnalytics;
 

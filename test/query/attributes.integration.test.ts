@@ -1,7 +1,7 @@
 /** `attr` and its kin: one attribute of a row as text, number or truth. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { quoteText } from "../../src/query/sql/views.js";
+import { quoteText } from "../../src/lake/tables/duckdb-types.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
 

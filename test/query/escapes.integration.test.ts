@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { gateText } from "../../src/query/backend/inspect.js";
-import { quoteName } from "../../src/query/sql/views.js";
+import { quoteName } from "../../src/lake/tables/duckdb-types.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;

@@ -6,7 +6,7 @@ import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { emptySource, type FileSource } from "../../src/query/sql/file-source.js";
-import { columnsOfTable } from "../../src/query/sql/views.js";
+import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 

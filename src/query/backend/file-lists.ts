@@ -8,7 +8,7 @@
  * changed. Were it otherwise, a query would read first files only; the tests over many files would fail.
  */
 import { type ListSql, literalList } from "../sql/file-source.js";
-import { quoteName, quoteText } from "../sql/views.js";
+import { quoteName, quoteText } from "../../lake/tables/duckdb-types.js";
 
 /** Shorter lists are written out: setting a variable costs two statements. */
 const fewFiles = 64;

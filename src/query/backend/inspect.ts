@@ -29,6 +29,7 @@ import {
   standIns,
 } from "../gate/parameters.js";
 import { constantInteger, constantText } from "../gate/syntax-tree.js";
+import { quoteName } from "../../lake/tables/duckdb-types.js";
 import {
   catalogueViews,
   createFileViewSql,
@@ -36,7 +37,6 @@ import {
   isFileView,
   type Listing,
   listings,
-  quoteName,
 } from "../sql/views.js";
 
 /** A query that has passed the gate, as it is executed. */

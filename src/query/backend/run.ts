@@ -4,14 +4,8 @@ import type { ServiceError } from "../../runtime/errors.js";
 import { FileLists } from "./file-lists.js";
 import type { Executable } from "./inspect.js";
 import type { FileSource } from "../sql/file-source.js";
-import {
-  createFileViewSql,
-  createRowTableSql,
-  type FileView,
-  quoteName,
-  quoteText,
-  type RowColumns,
-} from "../sql/views.js";
+import { quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import { createFileViewSql, createRowTableSql, type FileView } from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */
 export interface QuerySources {

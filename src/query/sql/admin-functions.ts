@@ -2,7 +2,7 @@
  * The ten admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
  * them up. They are called after FROM and run before the query, which then reads their rows.
  */
-import type { RowColumns } from "./views.js";
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 
 /** What a parameter takes: a view over files, text, a time, or a whole number. */
 export type ParameterKind = "view" | "text" | "time" | "integer";

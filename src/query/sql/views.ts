@@ -2,7 +2,7 @@
  * What an analyst sees: names, columns and types of the views, and the SQL that makes each of them from
  * files or rows. Every name in here is ours; no caller's text goes into this SQL.
  */
-import { columnsOfTable, quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import { quoteName, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import {
   type AttributeColumn,
   comparedTime,
@@ -20,8 +20,6 @@ import { plainViews } from "./file-views.js";
 import { metricViews } from "./metric-views.js";
 import { spanViews } from "./span-views.js";
 import { traceFunctions } from "./trace-views.js";
-
-export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
 /** A view over Parquet files. */
 export type FileView = keyof typeof plainViews | keyof typeof metricViews | keyof typeof spanViews | TraceFunction;
