@@ -1,43 +1,28 @@
 /** The scene of a map, drawn with three.js when something changes. Imported only when there is one to show. */
 import {
   Box3,
-  BufferAttribute,
-  BufferGeometry,
-  CanvasTexture,
   Color,
   DirectionalLight,
   HemisphereLight,
-  type Material,
   Matrix4,
-  Mesh,
-  MeshStandardMaterial,
-  type Object3D,
   PerspectiveCamera,
-  Points,
-  PointsMaterial,
   Scene,
   Sphere,
   Spherical,
-  Texture,
   Vector3,
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
-import { GLTFLoader, type GLTFParser } from "three/addons/loaders/GLTFLoader.js";
 
+import { disposeModel, paintBare, readModel, SceneError } from "./map-model.js";
 import { type MapPoints, pointAt } from "./map-points.js";
+import { createPointCloud, type PointColours } from "./point-cloud.js";
 
 /** Colours of the theme, as `rgb(…)`. */
-export interface SceneColours {
+export interface SceneColours extends PointColours {
   readonly background: string;
   /** Of surfaces to which the map gives no material. */
   readonly surface: string;
-  /** Of points with the smallest value. */
-  readonly low: string;
-  /** Of points with the largest value, and of all where there are no values. */
-  readonly high: string;
-  /** Of points without a value, where others have one. */
-  readonly none: string;
 }
 
 export interface MapScene {
@@ -54,11 +39,6 @@ export interface SceneOptions {
   /** The point below the pointer, in the order of the points. */
   readonly onPoint: (point: number | null) => void;
   readonly onLost: () => void;
-}
-
-/** Why there is no scene; a sentence for people. */
-class SceneError extends Error {
-  override readonly name = "SceneError";
 }
 
 /** Pixels from a point at which the pointer is still on it. */
@@ -109,18 +89,8 @@ export async function createScene(o: SceneOptions): Promise<MapScene> {
   };
   controls.addEventListener("change", draw);
 
-  const disc = new CanvasTexture(discImage());
-  const geometry = new BufferGeometry();
-  const look = { map: disc, vertexColors: true, sizeAttenuation: false, transparent: true, alphaTest: 0.4 };
-  // What is inside of something or behind it still shows, faintly.
-  const hidden = new PointsMaterial({ ...look, opacity: 0.45, depthTest: false, depthWrite: false });
-  const seen = new PointsMaterial(look);
-  const clouds = [new Points(geometry, hidden), new Points(geometry, seen)];
-  clouds.forEach((cloud, order) => {
-    cloud.renderOrder = order + 1;
-    cloud.frustumCulled = false;
-  });
-  scene.add(...clouds);
+  const cloud = createPointCloud();
+  scene.add(...cloud.objects);
   let points: MapPoints | null = null;
   let colours: SceneColours | null = null;
 
@@ -155,7 +125,7 @@ export async function createScene(o: SceneOptions): Promise<MapScene> {
     sky.groundColor.set(colours.background);
     paintBare(model, new Color(colours.surface));
     if (points !== null) {
-      geometry.setAttribute("color", new BufferAttribute(pointColours(points, colours), 3));
+      cloud.paint(points, colours);
     }
     draw();
   };
@@ -211,12 +181,7 @@ export async function createScene(o: SceneOptions): Promise<MapScene> {
     setPoints(next) {
       const isFirst = points === null;
       points = next;
-      // The buffers of the points before it, too.
-      geometry.dispose();
-      geometry.setAttribute("position", new BufferAttribute(next.positions, 3));
-      geometry.setDrawRange(0, next.count);
-      hidden.size = next.count > 5000 ? 5 : 9;
-      seen.size = hidden.size;
+      cloud.place(next);
       paint();
       if (isFirst) {
         fit();
@@ -232,10 +197,7 @@ export async function createScene(o: SceneOptions): Promise<MapScene> {
       resize.disconnect();
       controls.dispose();
       disposeModel(model);
-      geometry.dispose();
-      hidden.dispose();
-      seen.dispose();
-      disc.dispose();
+      cloud.dispose();
       renderer.dispose();
       renderer.forceContextLoss();
       canvas.remove();
@@ -266,94 +228,4 @@ function moveByKey(camera: PerspectiveCamera, target: Vector3, { key, shiftKey }
   }
   camera.position.copy(target).add(offset);
   return true;
-}
-
-async function readModel(file: ArrayBuffer): Promise<Object3D> {
-  const loader = new GLTFLoader().register((parser) => {
-    // Its own way leads over addresses of blobs, which the policy of the page forbids.
-    parser.loadImageSource = (index) => embeddedImage(parser, index);
-    return { name: "embedded-images" };
-  });
-  try {
-    const { scene } = await loader.parseAsync(file, "");
-    return scene;
-  } catch (error) {
-    throw new SceneError(`This map cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
-  }
-}
-
-async function embeddedImage(parser: GLTFParser, index: number): Promise<Texture> {
-  const json = parser.json as { images: readonly { readonly bufferView: number; readonly mimeType: string }[] };
-  const image = json.images[index];
-  const bytes = (await parser.getDependency("bufferView", image?.bufferView ?? -1)) as ArrayBuffer;
-  const blob = new Blob([bytes], { type: image?.mimeType ?? "" });
-  const texture = new Texture(await createImageBitmap(blob, { colorSpaceConversion: "none" }));
-  texture.needsUpdate = true;
-  return texture;
-}
-
-const materialsOf = (each: Object3D): readonly Material[] =>
-  "material" in each ? ([each.material].flat() as readonly Material[]) : [];
-
-/** Surfaces without a material of their own are white to glTF. */
-function paintBare(model: Object3D, colour: Color): void {
-  model.traverse((each) => {
-    for (const material of materialsOf(each)) {
-      const isBare =
-        each instanceof Mesh &&
-        material instanceof MeshStandardMaterial &&
-        material.name === "" &&
-        material.map === null &&
-        !material.vertexColors;
-      if (isBare && (material.userData["bare"] === true || material.color.getHex() === 0xffffff)) {
-        material.userData["bare"] = true;
-        material.color.copy(colour);
-        material.metalness = 0;
-      }
-    }
-  });
-}
-
-function pointColours({ count, shares }: MapPoints, colours: SceneColours): Float32Array {
-  const [low, high, none] = [new Color(colours.low), new Color(colours.high), new Color(colours.none)];
-  const colour = new Color();
-  const into = new Float32Array(count * 3);
-  for (let i = 0; i < count; i++) {
-    const share = shares?.[i] ?? 1;
-    (Number.isNaN(share) ? colour.copy(none) : colour.lerpColors(low, high, share)).toArray(into, i * 3);
-  }
-  return into;
-}
-
-/** A mask: what is opaque takes the colour of the point. */
-function discImage(): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  canvas.width = 32;
-  canvas.height = 32;
-  const paint = canvas.getContext("2d");
-  if (paint !== null) {
-    paint.fillStyle = "white";
-    paint.arc(16, 16, 15, 0, 2 * Math.PI);
-    paint.fill();
-  }
-  return canvas;
-}
-
-function disposeModel(model: Object3D): void {
-  model.traverse((each) => {
-    if (each instanceof Mesh) {
-      (each.geometry as BufferGeometry).dispose();
-    }
-    for (const material of materialsOf(each)) {
-      for (const value of Object.values(material)) {
-        if (value instanceof Texture) {
-          if (value.image instanceof ImageBitmap) {
-            value.image.close();
-          }
-          value.dispose();
-        }
-      }
-      material.dispose();
-    }
-  });
 }
