@@ -151,6 +151,11 @@ function valueAt(type: ColumnType, data: ColumnData, i: number): Value {
   }
 }
 
+/** Null for what is no text. */
+export const textValue = (value: Value): string | null => (typeof value === "string" ? value : null);
+/** Nanoseconds; 0 for what is no time. */
+export const timeValue = (value: Value): bigint => (typeof value === "bigint" ? value : 0n);
+
 /** What names things is text or a number, as good as always. */
 export function keyText(key: Value): string {
   return typeof key === "object" ? JSON.stringify(key) : String(key);

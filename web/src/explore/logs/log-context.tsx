@@ -3,12 +3,13 @@ import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
+import { textValue, timeValue } from "../../arrow/column.js";
 import { Button } from "../../ui/controls.js";
 import { formatTimeExact } from "../../ui/format.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";
 import { LogLine } from "./log-line.js";
 import css from "./log-panel.module.css";
-import { entryKey, type LogEntry, logEntry, logRows, logSelect, textValue, timeValue } from "./log-rows.js";
+import { entryKey, type LogEntry, logEntry, logRows, logSelect } from "./log-rows.js";
 
 const firstLines = 15;
 const mostLines = 960;

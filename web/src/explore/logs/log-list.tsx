@@ -2,12 +2,13 @@
 import type { ReactElement, ReactNode } from "react";
 import { useMemo } from "react";
 
+import { textValue, timeValue } from "../../arrow/column.js";
 import { formatTime, formatTimeExact, oneLine } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
-import { attributeText, isLogColumn, type LogRows, textValue, timeValue } from "./log-rows.js";
+import { attributeText, isLogColumn, type LogRows } from "./log-rows.js";
 import css from "./logs-page.module.css";
 
 const shownCharacters = 400;

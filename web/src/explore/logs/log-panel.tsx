@@ -4,6 +4,7 @@ import { ListTree } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
+import { textValue, timeValue } from "../../arrow/column.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, CopyButton } from "../../ui/controls.js";
 import { formatTime, formatTimeExact, nothing } from "../../ui/format.js";
@@ -16,7 +17,7 @@ import { Properties } from "../properties.js";
 import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";
 import { LogContext } from "./log-context.js";
-import { type LogEntry, shownFields, textValue, timeValue } from "./log-rows.js";
+import { type LogEntry, shownFields } from "./log-rows.js";
 import css from "./log-panel.module.css";
 
 export function LogPanel({

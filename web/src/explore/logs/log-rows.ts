@@ -1,6 +1,6 @@
 /** Log records of a list: those of a query, and before them those that came in since. */
 import type { QueryResult } from "../../api/query.js";
-import type { Column, Value } from "../../arrow/column.js";
+import { type Column, textValue, timeValue, type Value } from "../../arrow/column.js";
 import type { FilterColumns } from "../../ui/filters.js";
 import { propertiesOf } from "../property.js";
 
@@ -83,9 +83,6 @@ export function blocksOf(rows: LogRows): ReadonlySet<string | null> {
 export function logEntry(rows: LogRows, row: number): LogEntry {
   return Object.fromEntries(listed.map((name) => [name, rows.value(row, name)])) as Record<LogColumn, Value>;
 }
-
-export const textValue = (value: Value): string | null => (typeof value === "string" ? value : null);
-export const timeValue = (value: Value): bigint => (typeof value === "bigint" ? value : 0n);
 
 /** An attribute as filters compare it; null: it has none. */
 export function attributeText(properties: Value, key: string): string | null {

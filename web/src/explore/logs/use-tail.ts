@@ -3,8 +3,9 @@ import { useCallback, useEffect, useRef, useState } from "react";
 
 import { ApiError } from "../../api/error.js";
 import { runQuery } from "../../api/query.js";
+import { textValue } from "../../arrow/column.js";
 import type { Condition } from "../../ui/filters.js";
-import { blocksOf, logEntry, type LogEntry, type LogRows, logRows, logSelect, textValue } from "./log-rows.js";
+import { blocksOf, logEntry, type LogEntry, type LogRows, logRows, logSelect } from "./log-rows.js";
 
 export interface Tail {
   /** Newest first. */

@@ -4,13 +4,13 @@ import { type ReactElement, useMemo } from "react";
 
 import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
-import type { Value } from "../../arrow/column.js";
+import { textValue, timeValue, type Value } from "../../arrow/column.js";
 import { formatFilter } from "../../ui/filters.js";
 import { formatMilliseconds, formatTime, nothing } from "../../ui/format.js";
 import { Panel } from "../../ui/panel.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";
 import { LogLine } from "../logs/log-line.js";
-import { type LogRows, textValue, timeValue } from "../logs/log-rows.js";
+import type { LogRows } from "../logs/log-rows.js";
 import { Properties } from "../properties.js";
 import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";

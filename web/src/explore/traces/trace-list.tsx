@@ -3,7 +3,7 @@ import { cellsOf } from "../../api/cells.js";
 import { type ReactElement, useMemo } from "react";
 
 import type { QueryResult } from "../../api/query.js";
-import type { Value } from "../../arrow/column.js";
+import { textValue, type Value } from "../../arrow/column.js";
 import { seriesColour } from "../../ui/colours.js";
 import { formatMilliseconds, formatNumber, formatTime, nothing } from "../../ui/format.js";
 import { DataTable } from "../../ui/table/data-table.js";
@@ -63,7 +63,7 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
       title: "Service",
       width: 128,
       cell: (row) => {
-        const name = textOf(value("root_service", row));
+        const name = textValue(value("root_service", row));
         return name === null ? (
           nothing
         ) : (
@@ -115,8 +115,6 @@ function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): r
     : ["time", "root_service", "root_name", "duration_ms", "spans", "errors", "services"];
   return order.flatMap((id) => made.filter((each) => each.id === id));
 }
-
-const textOf = (value: Value): string | null => (typeof value === "string" ? value : null);
 
 function namesOf(value: Value): readonly string[] {
   return Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : [];

@@ -1,6 +1,6 @@
 /** A trace as the waterfall draws it: spans in the order of the tree, with what is computed of them. */
 import type { QueryResult } from "../../api/query.js";
-import type { Column } from "../../arrow/column.js";
+import { type Column, textValue } from "../../arrow/column.js";
 
 export interface Span {
   readonly at: number;
@@ -41,10 +41,7 @@ status_message, time, properties FROM trace_tree(?)`;
 /** @param result of {@link traceSql}; parents come before their children. */
 export function traceOf(result: QueryResult): Trace {
   const columns = new Map<string, Column>(result.columns.map((column) => [column.name, column]));
-  const text = (name: string, row: number): string | null => {
-    const value = columns.get(name)?.value(row);
-    return typeof value === "string" ? value : null;
-  };
+  const text = (name: string, row: number): string | null => textValue(columns.get(name)?.value(row) ?? null);
   const number = (name: string, row: number): number => columns.get(name)?.number(row) ?? 0;
   const depths = Array.from({ length: result.rows }, (_, row) => number("depth", row));
   const { parents, ends } = shapeOf(depths);

@@ -4,6 +4,7 @@ import { ChartNoAxesGantt, CircleAlert, Flame, GitCompareArrows, ListTree, Scrol
 import { type ReactElement, useMemo, useState } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
+import { textValue } from "../../arrow/column.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { seriesColours } from "../../ui/colours.js";
 import { Button, CopyButton } from "../../ui/controls.js";
@@ -12,7 +13,7 @@ import { LinkButton } from "../../ui/link-button.js";
 import { Split } from "../../ui/panel.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { LogList } from "../logs/log-list.js";
-import { logRows, logSelect, textValue } from "../logs/log-rows.js";
+import { logRows, logSelect } from "../logs/log-rows.js";
 import { isTraceId } from "../trace-address.js";
 import { useNarrow } from "../use-narrow.js";
 import { chooseAddress } from "./compare/compare-address.js";
