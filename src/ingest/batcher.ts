@@ -8,8 +8,8 @@
  *   bytes as are being committed: a lone request waits for nothing, or for the commit before it, which its own would wait
  *   for all the same. Further workers get a batch only once an eighth of `maxBatchBytes` waits: a batch has a price of
  *   its own (an object per table, a sync, a share of a transaction), and many small ones side by side would pay it for
- *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued, and audiences take turns. Closing happens at the
- *   end of a turn of the event loop, so that requests read in one turn share a batch.
+ *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued, and audiences take
+ *   turns. Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
  * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.

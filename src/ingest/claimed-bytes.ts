@@ -1,7 +1,6 @@
 /**
  * How large a body says that it inflates to, which is what it costs: what is compressed counts by that in batches and
- * turns. A body of several
- * gzip members or zstd frames tells only of one.
+ * turns. A body of several gzip members or zstd frames tells only of one.
  */
 import { frameMagic, mostHeadBytes, readFrameHead } from "./body/zstd-frame.js";
 import { codeEncoding, type PendingRequest } from "./request.js";

@@ -7,7 +7,7 @@
 import { claimedBytes } from "./claimed-bytes.js";
 import type { PendingRequest } from "./request.js";
 
-/** Bytes, inflated, that an audience may add to a batch when it is its turn; what it does not use it has more the next time. */
+/** Bytes, inflated, that an audience may add to a batch at its turn; what it does not use it has more the next time. */
 const turnBytes = 64 * 1024;
 
 /** Requests of an audience; those before `head` have left. */
