@@ -1,6 +1,6 @@
 /**
- * arrow.flight.protocol.FlightService over grpc-js (Flight.proto): its methods, and who may call
- * them. Messages pass as bytes; what they mean is in `src/wire/flight`, what they do in the files beside this one. Tickets and handles of prepared
+ * arrow.flight.protocol.FlightService over grpc-js (Flight.proto): its methods, and who may call them. Messages pass as
+ * bytes; what they mean is in `src/wire/flight`, what they do in the files beside this one. Tickets and handles of prepared
  * statements are self-contained, so any server of a group takes over from any other.
  */
 import {
