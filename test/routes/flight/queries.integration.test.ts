@@ -492,7 +492,9 @@ describe("errors", () => {
       values (gen_random_uuid(), ${table}, 'public', ${file}, 1, 1, 0, 1, now(), now(), 0, '\\x00', '')`;
     await expect(one(`SELECT count(*) FROM ${table}`)).rejects.toMatchObject({
       code: status.INTERNAL,
-      details: expect.stringMatching(/^internal error; request id [0-9a-f-]{36}$/u) as unknown,
+      details: expect.stringMatching(
+        /^an object of the lake is missing or cannot be read; the log .* telemetry lake check finds all; request id [0-9a-f-]{36}$/u,
+      ) as unknown,
     });
   });
 
