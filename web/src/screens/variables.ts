@@ -43,16 +43,22 @@ export function bindVariables(sql: string, values: ReadonlyMap<string, VariableV
  * change something are refused within another query. Lines stay where they are, because errors name them.
  */
 export function readOnly(sql: string): string {
-  const [explain = ""] =
-    /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?:(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/i.exec(sql) ?? [];
-  return `${explain === "" ? "" : `${explain} `}SELECT * FROM (${withoutEnd(sql.slice(explain.length))}\n) AS cell`;
+  const code = codeOf(sql);
+  const explain = sql.slice(0, /^\s*EXPLAIN\b(?:\s+ANALYZE\b)?/i.exec(code)?.[0].length ?? 0);
+  const query = sql.slice(explain.length, endOf(code));
+  return `${explain === "" ? "" : `${explain} `}SELECT * FROM (${query}\n) AS cell`;
 }
 
-/** Without a semicolon that nothing but comments follow. */
-function withoutEnd(sql: string): string {
-  const blank = (text: string): string => text.replaceAll(/[^\n]/g, " ");
-  const code = sql.replace(tokens, (token: string) =>
-    /^(?:--|\/\*)/.test(token) ? blank(token) : "x".repeat(token.length),
-  );
-  return sql.slice(0, /;[;\s]*$/.exec(code)?.index);
+/** The same text with blanks in place of comments, and letters in place of what is quoted. */
+function codeOf(sql: string): string {
+  return sql.replace(tokens, (token: string) => (/^(?:--|\/\*)/.test(token) ? " " : "x").repeat(token.length));
+}
+
+/** Where the last statement ends: before a semicolon that nothing but comments follow. */
+function endOf(code: string): number {
+  let end = code.length;
+  for (let at = end - 1; /[;\s]/.test(code.charAt(at)); at--) {
+    end = code.charAt(at) === ";" ? at : end;
+  }
+  return end;
 }

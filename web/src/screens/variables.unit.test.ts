@@ -40,6 +40,8 @@ it.each([
   ["-- one\nEXPLAIN SELECT 1;", "-- one\nEXPLAIN SELECT * FROM ( SELECT 1\n) AS cell"],
   ["explain /* all */ analyze SELECT 1", "explain /* all */ analyze SELECT * FROM ( SELECT 1\n) AS cell"],
   ["SELECT 1 AS explain", "SELECT * FROM (SELECT 1 AS explain\n) AS cell"],
+  [`${"/* a */ ".repeat(2000)}SELECT 1`, `SELECT * FROM (${"/* a */ ".repeat(2000)}SELECT 1\n) AS cell`],
+  [`SELECT 1${";".repeat(50_000)}`, "SELECT * FROM (SELECT 1\n) AS cell"],
 ])("has a cell run within another query, whatever it begins and ends with: %j", (sql, run) => {
   expect(readOnly(sql)).toBe(run);
 });
