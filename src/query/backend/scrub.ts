@@ -24,15 +24,15 @@ export const unreadableObject =
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
 
-/** Replaces the given directories and everything below them, and any other absolute path that holds a file name. */
+/** A path of an object. It begins where no path is under way: else a long one without an end would be tried at each part. */
+const anyObject = String.raw`(?<![\w.=/-])[\w.=-]*/+(?:[\w.=-]+/+)+[\w.=-]+\.parquet`;
+
+/** Replaces the given directories and everything below them, and any other path of an object. */
 export function createScrubber(directories: readonly string[]): Scrubber {
   const escaped = directories
     .filter((directory) => directory.length > 1)
     .map((directory) => directory.replaceAll(/[.*+?^${}()|[\]\\]/gu, String.raw`\$&`));
-  const known = new RegExp(
-    String.raw`(?:${[...escaped, String.raw`/(?:[\w.=-]+/)+[\w.=-]+\.parquet`].join("|")})[^\s"',)\]]*`,
-    "gu",
-  );
+  const known = new RegExp(String.raw`(?:${[...escaped, anyObject].join("|")})[^\s"',)\]]*`, "gu");
   return (text) => text.replaceAll(known, "<file>");
 }
 
@@ -76,7 +76,10 @@ function withoutRewrites(message: string): string {
   if (line === undefined || !/\bsvc_/u.test(line)) {
     return line === undefined ? words : `${words}\n\n${line}`;
   }
-  const time = /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1];
+  // Who has such words in a text again and again would have the end looked for after each.
+  const time = words.endsWith("' to INT64")
+    ? /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1]
+    : undefined;
   const isCompared = line.includes(comparedTime) && line.includes(`'${time?.replaceAll("'", "''")}'`);
   return isCompared
     ? `Conversion Error: time is compared with '${time}', which is no time between 1677-09-22 and 2262-04-11`

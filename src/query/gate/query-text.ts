@@ -40,11 +40,8 @@ export function checkText(text: string): void {
   }
   let depth = 0;
   let connectives = 0;
-  // Strings, quoted names and comments are skipped whole. What looks like one and is not closed is an
-  // error of syntax anyway, which the parser words.
-  for (const [token] of text.matchAll(
-    /\be'(?:[^'\\]|''|\\[\s\S])*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$((?:[a-z_][a-z0-9_]*)?)\$[\s\S]*?\$\1\$|[()[\]{}]|\b(?:and|or)\b/giu,
-  )) {
+  // Strings, quoted names and comments are skipped whole.
+  for (const [token] of text.matchAll(tokens)) {
     if (token === "(" || token === "[" || token === "{") {
       depth++;
       if (depth > maxBrackets) {
@@ -59,25 +56,46 @@ export function checkText(text: string): void {
 }
 
 /**
+ * Strings, quoted names, comments, brackets and connectives. One that is not closed reaches to the end, which the parser
+ * refuses in its words: to look for an end at each of many such beginnings would take minutes.
+ */
+const tokens =
+  /\be'(?:[^'\\]|''|\\[\s\S])*(?:'|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$((?:[a-z_][a-z0-9_]*)?)\$[\s\S]*?(?:\$\1\$|$)|[()[\]{}]|\b(?:and|or)\b/giu;
+
+/**
  * Takes off what the parser's tree has no place for: a leading `EXPLAIN` or `EXPLAIN ANALYZE`. `SHOW COLUMNS FROM`
  * becomes the DESCRIBE that it is elsewhere.
  */
 export function splitText(text: string): SplitText {
-  const explain =
-    /^(?:(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*)EXPLAIN\b(?<analyze>(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/iu.exec(
-      text,
-    );
-  if (explain !== null) {
-    return {
-      explain: explain.groups?.["analyze"] === undefined ? "plan" : "analyze",
-      text: blank(explain[0]) + text.slice(explain[0].length),
-    };
+  const start = behindComments(text, 0);
+  const explainEnd = endOf(/EXPLAIN\b/iuy, text, start);
+  if (explainEnd !== null) {
+    const next = behindComments(text, explainEnd);
+    const analyzeEnd = endOf(/ANALYZE\b/iuy, text, next);
+    const end = analyzeEnd ?? explainEnd;
+    return { explain: analyzeEnd === null ? "plan" : "analyze", text: blank(text.slice(0, end)) + text.slice(end) };
   }
-  const shown = text.replace(
-    /^((?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*)(SHOW\s+COLUMNS\s+(?:FROM|IN)\b)/iu,
-    (_all, before: string, show: string) => before + describe + blank(show).slice(describe.length),
-  );
-  return { explain: "none", text: shown };
+  const showEnd = endOf(/SHOW\s+COLUMNS\s+(?:FROM|IN)\b/iuy, text, start);
+  if (showEnd === null) {
+    return { explain: "none", text };
+  }
+  const shown = describe + blank(text.slice(start, showEnd)).slice(describe.length);
+  return { explain: "none", text: text.slice(0, start) + shown + text.slice(showEnd) };
+}
+
+/** Where blanks and comments end that begin at a place. One after another: a pattern for all could part them in many ways. */
+function behindComments(text: string, from: number): number {
+  let at = from;
+  for (let end: number | null = at; end !== null; end = endOf(/\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/uy, text, at)) {
+    at = end;
+  }
+  return at;
+}
+
+/** Where a match ends that begins at a place, or null. @param sticky of the flag `y` */
+function endOf(sticky: RegExp, text: string, from: number): number | null {
+  sticky.lastIndex = from;
+  return sticky.test(text) ? sticky.lastIndex : null;
 }
 
 const describe = "DESCRIBE";
