@@ -116,7 +116,7 @@ function acceptedCodings(acceptEncoding: string): ReadonlySet<string> {
     acceptEncoding
       .toLowerCase()
       .split(",")
-      .map((part) => part.trim().split(/\s*;\s*/))
+      .map((part) => part.split(";").map((each) => each.trim()))
       .filter(([, weight]) => !/^q=0(?:\.0*)?$/.test(weight ?? ""))
       .map(([name = ""]) => name),
   );
