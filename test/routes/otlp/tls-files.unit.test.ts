@@ -111,9 +111,9 @@ test("new connections get what is in the files, once it is whole", async () => {
   onTestFinished(() => {
     server.forceShutdown();
   });
-  const port = await promisify(server.bindAsync.bind(server))("localhost:0", tls?.credentials as never);
+  const port = await promisify(server.bindAsync.bind(server))("127.0.0.1:0", tls?.credentials as never);
   const shown = async () => {
-    const socket = connect({ host: "localhost", port, rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+    const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false, ALPNProtocols: ["h2"] });
     await once(socket, "secureConnect");
     expect(socket.alpnProtocol).toBe("h2");
     const { raw } = socket.getPeerCertificate();
