@@ -26,3 +26,10 @@ it("a long word in a line is looked through once", () => {
   const word = "x".repeat(1_000_000);
   expect(redactText(`${word} ${word}://user:secret@host`)).toBe(`${word} ${word}://user:[redacted]@host`);
 });
+
+it("the beginning of a token again and again is looked through once", () => {
+  const text = "eyJ-".repeat(250_000);
+  expect(redactText(`${text} eyJhbGci.eyJzdWIi.c2ln, a.b.eyJx.y.z; 1.2.3`)).toBe(
+    `${text} [redacted], a.b.[redacted]; 1.2.3`,
+  );
+});

@@ -71,7 +71,13 @@ export function redactText(text: string): string {
     )
     .replaceAll(/svk_[A-Za-z0-9]{6,}/g, `svk_${replacement}`)
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${replacement}`)
-    .replaceAll(/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, replacement)
+    .replaceAll(/(?<![\w.-])[\w-]+(?:\.[\w-]*){2,}/g, withoutToken)
     .replaceAll(/(:\/\/[^\s:/@"]*):[^\s@"/]+@/g, `$1:${replacement}@`)
     .replaceAll(/(\bpassword=)[^\s&"';\\]+/gi, `$1${replacement}`);
+}
+
+/** A text of parts with dots between them, to where a JSON web token begins in it. Each is looked through once. */
+function withoutToken(text: string): string {
+  const start = text.search(/\beyJ/);
+  return start === -1 ? text : `${text.slice(0, start)}${replacement}`;
 }
