@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 
 import { blockBytes, blockName, objectIdOf } from "../../src/object-cache/blocks.js";
 import { DiskBlocks } from "../../src/object-cache/disk-blocks.js";
@@ -12,9 +12,9 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { until } from "../helpers/until.js";
 
-it("keeps a block that was removed while it was written, and has come again", async () => {
+async function open(at: Parameters<typeof DiskBlocks.open>[0]["at"]) {
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-disk-blocks-"));
-  const held: (() => void)[] = [];
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const metrics = createMetrics();
   const { disk } = await DiskBlocks.open({
     directory,
@@ -22,9 +22,16 @@ it("keeps a block that was removed while it was written, and has come again", as
     counts: createObjectCacheCounts(metrics),
     logger: createTappedLogger(),
     onEvicted: () => undefined,
-    at: (point) =>
-      point === "file named" && held.length === 0 ? new Promise<void>((resolve) => held.push(resolve)) : undefined,
+    at,
   });
+  return { directory, disk, metrics };
+}
+
+it("keeps a block that was removed while it was written, and has come again", async () => {
+  const held: (() => void)[] = [];
+  const { disk, metrics } = await open((point) =>
+    point === "file named" && held.length === 0 ? new Promise<void>((resolve) => held.push(resolve)) : undefined,
+  );
   const bytes = Buffer.from("a block");
   const block = { objectId: objectIdOf("a/x"), index: 0, objectBytes: bytes.length };
   const name = blockName(block);
@@ -38,20 +45,10 @@ it("keeps a block that was removed while it was written, and has come again", as
   expect(await disk.read(name)).toEqual(bytes);
   expect(await metrics.text()).toContain("object_cache_damaged_blocks_total 0");
   await disk.stop();
-  await rm(directory, { recursive: true });
 });
 
 it("goes on writing when somebody removes its directory", async () => {
-  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-disk-blocks-"));
-  const metrics = createMetrics();
-  const { disk } = await DiskBlocks.open({
-    directory,
-    maxBytes: 1 << 20,
-    counts: createObjectCacheCounts(metrics),
-    logger: createTappedLogger(),
-    onEvicted: () => undefined,
-    at: () => undefined,
-  });
+  const { directory, disk, metrics } = await open(() => undefined);
   const bytes = Buffer.from("a block");
   const write = async (index: number): Promise<string> => {
     const block = { objectId: objectIdOf("a/x"), index, objectBytes: index * blockBytes + bytes.length };
@@ -64,5 +61,4 @@ it("goes on writing when somebody removes its directory", async () => {
   expect(await disk.read(await write(1))).toEqual(bytes);
   expect(await metrics.text()).toContain("object_cache_unwritten_blocks_total 0");
   await disk.stop();
-  await rm(directory, { recursive: true });
 });

@@ -1,5 +1,5 @@
 /** What every driver of the HTTP seam does alike, over raw sockets. */
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
@@ -27,6 +27,25 @@ const echo: HttpHandler["handle"] = (reply, request, head) => {
   exchange.resume();
   void answerWithBody(exchange);
 };
+
+function askAndReadNothing(port: number): Socket {
+  const socket = connect({ host: "127.0.0.1", port });
+  socket.on("error", () => undefined);
+  socket.pause();
+  socket.write(request("GET", "/x"));
+  return socket;
+}
+
+/** Waits until a count has begun to grow, and stopped. */
+async function standsStill(count: () => number): Promise<void> {
+  let before = -1;
+  await until(() => {
+    const now = count();
+    const settled = now > 0 && now === before;
+    before = now;
+    return settled;
+  });
+}
 
 async function answerWithBody(exchange: BodyExchange): Promise<void> {
   const outcome = await exchange.body();
@@ -211,16 +230,8 @@ describe.each(drivers)("%s", (driver) => {
       const exchange = new BodyExchange(reply, head, 0, false);
       void exchange.stream({ status: 200, headers: [["Content-Type", "text/plain"]] }, parts());
     });
-    const socket = connect({ host: "127.0.0.1", port });
-    socket.on("error", () => undefined);
-    socket.pause();
-    socket.write(request("GET", "/x"));
-    let before = -1;
-    await until(() => {
-      const settled = made > 0 && made === before;
-      before = made;
-      return settled;
-    });
+    const socket = askAndReadNothing(port);
+    await standsStill(() => made);
     expect(made).toBeLessThan(1000);
     expect(left).toBe(false);
     // The client leaves: so does the iteration.
@@ -241,16 +252,8 @@ describe.each(drivers)("%s", (driver) => {
       };
       void new BodyExchange(reply, head, 0, false).stream({ status: 200, headers: [] }, parts);
     });
-    const socket = connect({ host: "127.0.0.1", port });
-    socket.on("error", () => undefined);
-    socket.pause();
-    socket.write(request("GET", "/x"));
-    let before = -1;
-    await until(() => {
-      const settled = given > 0 && given === before;
-      before = given;
-      return settled;
-    });
+    const socket = askAndReadNothing(port);
+    await standsStill(() => given);
     socket.destroy();
     expect(given).toBeLessThan(32 << 20);
   });
