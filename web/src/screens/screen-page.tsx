@@ -309,16 +309,19 @@ function Conflict(o: {
         </>
       }
     >
-      <p>
-        Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}. They changed:
-      </p>
-      {other.problem === null ? (
-        list(differencesOf(base, { config: other.config, folder: theirs.folder }))
-      ) : (
-        <Banner kind="warn">{other.problem}</Banner>
-      )}
-      <p>You changed:</p>
-      {list(differencesOf(base, mine))}
+      <div className={css.conflict}>
+        <p>
+          Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}
+          {other.problem === null ? ". They changed:" : ""}
+        </p>
+        {other.problem === null ? (
+          list(differencesOf(base, { config: other.config, folder: theirs.folder }))
+        ) : (
+          <Banner kind="warn">{other.problem}</Banner>
+        )}
+        <p>You changed:</p>
+        {list(differencesOf(base, mine))}
+      </div>
     </Dialog>
   );
 }
