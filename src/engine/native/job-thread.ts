@@ -13,11 +13,10 @@ import { Instances, type JobPort, runJob } from "./job.js";
 import { JobControl } from "./job-control.js";
 import { addressOf, errno, type Pointer } from "./library.js";
 
-/**
- * What jobs leave taken beyond that is given back before the next one: a small job takes the rest again faster than the
- * system gives it anew.
- */
+/** What jobs leave taken is given back beyond that: a small job takes it again faster than the system gives it anew. */
 const keptBytes = 120 << 20;
+/** What could not be given back is tried again when so much has been taken since, and not after each small job. */
+const tryAgainBytes = 32 << 20;
 
 /** What the thread is started with. */
 export interface JobThreadData {
@@ -35,7 +34,8 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const native = loadNative();
   const slots = slotsFd === null ? null : MessageSlots.open(slotsFd);
   const instances = new Instances(native);
-  const ownBytes = dataSegmentBytes(process.pid);
+  const leastBytes = dataSegmentBytes(process.pid) + keptBytes;
+  let mostBytes = leastBytes;
   const control = new JobControl(memory);
 
   const write = (address: Pointer, bytes: number): void => {
@@ -93,9 +93,6 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
     }
     shared = false;
     control.ended();
-    if (dataSegmentBytes(process.pid) > ownBytes + keptBytes) {
-      native.giveBack();
-    }
     try {
       writeJson(frameKinds.end, end);
     } catch (error) {
@@ -103,6 +100,10 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
       if (!(error instanceof ServerGone)) {
         throw error;
       }
+    }
+    if (dataSegmentBytes(process.pid) > mostBytes) {
+      native.giveBack();
+      mostBytes = Math.max(leastBytes, dataSegmentBytes(process.pid) + tryAgainBytes);
     }
   });
   const hello: EngineHello = { pid: process.pid, duckdb: native.duckdb.library_version() ?? "" };
