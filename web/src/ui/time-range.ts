@@ -56,6 +56,9 @@ export function parseMoment(text: string, nowMs: number): number | null {
   return ms >= 0 && ms <= lastMs ? ms : null;
 }
 
+/** A `+` that was typed into an address is a space there. */
+const lostPlus = /^(\d{4}-\d\d-\d\dT\S+) (\d\d:?\d\d)$/;
+
 const zoned = /^\s*\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)\s*$/;
 
 /** Of a date, perhaps with a time, in the chosen zone; NaN for what is none. */
@@ -80,7 +83,7 @@ export function rangeOf(search: Readonly<Record<string, unknown>>, nowMs: number
   if (typeof from !== "string" || typeof to !== "string") {
     return defaultRange;
   }
-  const range = { from, to };
+  const range = { from: from.replace(lostPlus, "$1+$2"), to: to.replace(lostPlus, "$1+$2") };
   return isRange(range, nowMs) ? range : defaultRange;
 }
 

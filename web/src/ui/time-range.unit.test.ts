@@ -42,6 +42,11 @@ it("falls back to the default range for an address that makes no sense", () => {
   }
 });
 
+it("takes a plus of a zone that an address has made a space", () => {
+  const typed = { from: "2026-01-01T10:00:00 02:00", to: "2026-01-01T12:00:00+0200" };
+  expect(rangeOf(typed, nowMs)).toEqual({ from: "2026-01-01T10:00:00+02:00", to: "2026-01-01T12:00:00+0200" });
+});
+
 it("names relative ranges", () => {
   expect(relativeName({ from: "now-1h", to: "now" })).toBe("Last hour");
   expect(relativeName({ from: "now-15m", to: "now" })).toBe("Last 15 minutes");
