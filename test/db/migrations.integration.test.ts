@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { assertSchemaVersion, migrate, schemaVersion } from "../../src/db/migrations.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createLogger, createSilentLogger } from "../../src/runtime/log/log.js";
 import { failure } from "../helpers/failure.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
@@ -77,6 +77,19 @@ test("an empty database is migrated once, and a second run finds nothing to do",
   expect(await migrate(db.sql, logger)).toEqual({ from: 0, to: schemaVersion });
   expect(await migrate(db.sql, logger)).toEqual({ from: schemaVersion, to: schemaVersion });
   expect(await assertSchemaVersion(db.sql)).toBe(schemaVersion);
+});
+
+test("a fresh database is one line of the log, an upgrade one more for each step", async () => {
+  const lines: string[] = [];
+  const told = createLogger({ level: "info", service: "test", destination: { write: (line) => lines.push(line) } });
+  await migrate(db.sql, told);
+  expect(lines).toEqual([expect.stringContaining("migrating the database schema")]);
+  const directory = await copyOfMigrations({ [`${fileNumber(1)}_good.sql`]: "create table good (id integer);" });
+  await migrate(db.sql, told, { directory });
+  expect(lines.slice(1)).toEqual([
+    expect.stringContaining("migrating the database schema"),
+    expect.stringContaining(`"file":"${fileNumber(1)}_good.sql"`),
+  ]);
 });
 
 test("of several processes that migrate at once, one does it and the others find it done", async () => {
