@@ -187,6 +187,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         maxConnections: config.httpMaxConnections,
         service,
         drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
+        logger,
       }),
     );
     const uri = `${tls === null ? "grpc" : "grpc+tls"}://${server.address.host}:${server.address.port}`;

@@ -6,8 +6,11 @@ import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log/log.js";
+import { createRareWarning } from "../../runtime/log/rare-warnings.js";
 import { closeConnectionsSafely } from "../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
+import { onFailedHandshake } from "../grpc/failed-handshakes.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
 import { takeLongDeadlines } from "../grpc/long-deadlines.js";
 import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
@@ -23,6 +26,7 @@ export interface FlightServerOptions {
   readonly service: FlightService;
   /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
   readonly drainMs: () => number;
+  readonly logger: Logger;
 }
 
 /** A running server. */
@@ -80,6 +84,10 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     refuseDoubledAuthorization(server);
     takeLongDeadlines(server);
     boundRequests(server);
+    const warn = createRareWarning(o.logger);
+    onFailedHandshake(server, (code, why, from) => {
+      warn(code, { from, code }, `refused a client from ${from}: ${why}`);
+    });
     for (const http2 of http2ServersOf(server)) {
       http2.maxConnections = o.maxConnections;
     }

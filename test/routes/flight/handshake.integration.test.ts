@@ -25,6 +25,7 @@ beforeAll(async () => {
     tls: null,
     maxConnections: 100,
     drainMs: () => 1000,
+    logger,
     service: createFlightService({
       authenticator: anonymousAuthenticator(logger),
       queries: null as never,

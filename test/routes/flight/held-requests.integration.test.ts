@@ -32,6 +32,7 @@ beforeAll(async () => {
     tls: null,
     maxConnections: 100,
     drainMs: () => 0,
+    logger: createTappedLogger(),
     service: createFlightService({
       authenticator,
       queries: null as never,

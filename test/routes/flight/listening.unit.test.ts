@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 
 import { expect, it } from "vitest";
 
+import { createSilentLogger } from "../../../src/runtime/log/log.js";
 import { type FlightServerOptions, startFlightServer } from "../../../src/routes/flight/server.js";
 
 const service = { methods: {}, admission: null as never, endCalls: () => undefined };
@@ -14,6 +15,7 @@ const options: FlightServerOptions = {
   maxConnections: 2,
   service,
   drainMs: () => 0,
+  logger: createSilentLogger(),
 };
 
 it("names the option of an address that is taken", async () => {

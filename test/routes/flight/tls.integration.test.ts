@@ -7,15 +7,19 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 import { credentials, status } from "@grpc/grpc-js";
+import { pino } from "pino";
 import { connect, staticKey } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { startFlightServer } from "../../../src/routes/flight/server.js";
+import { RenewableCredentials } from "../../../src/routes/grpc/server-credentials.js";
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
 import { any, flightCalls } from "../../helpers/flight/flight-standard.js";
 
 let t: TestAnalytics;
 let directory: string;
 let certificate: Buffer;
+let privateKey: Buffer;
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-tls-"));
@@ -36,6 +40,7 @@ beforeAll(async () => {
     certificateFile,
   ]);
   certificate = await readFile(certificateFile);
+  privateKey = await readFile(keyFile);
   t = await startTestAnalytics({
     SVC_ANALYTICS_LISTEN: "localhost:0",
     SVC_ANALYTICS_TLS_CERT_FILE: certificateFile,
@@ -64,6 +69,36 @@ describe("with a certificate", () => {
     socket.write(Buffer.from("1603010200", "hex"));
     await once(socket, "close");
     expect(performance.now() - startedMs).toBeLessThan(15_000);
+  });
+
+  it("is named in the log when clients refuse it, once a minute", async () => {
+    const lines: string[] = [];
+    const server = await startFlightServer({
+      host: "localhost",
+      port: 0,
+      tls: new RenewableCredentials({ certificateChain: certificate, privateKey }),
+      maxConnections: 10,
+      service: { methods: {}, admission: null as never, endCalls: () => undefined },
+      drainMs: () => 0,
+      logger: pino({}, { write: (line: string) => lines.push(line) }),
+    });
+    const { port } = server.address;
+    const probe = connectPlainly(port, "localhost", () => probe.end());
+    probe.resume();
+    await once(probe, "close");
+    for (let i = 0; i < 2; i++) {
+      const distrusting = ["s_client", "-verify_return_error", "-alpn", "h2", "-connect", `localhost:${port}`];
+      await expect(promisify(execFile)("openssl", distrusting)).rejects.toThrow("Command failed");
+    }
+    const plain = connectPlainly(port, "localhost", () => plain.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+    plain.resume();
+    await once(plain, "close");
+    await expect.poll(() => lines.length).toBe(2);
+    expect(lines[0]).toMatch(
+      /refused a client from (?:127\.0\.0\.1|::1): a TLS handshake failed: the client does not trust this server's certificate \(tlsv1 alert unknown ca\)/,
+    );
+    expect(lines[1]).toContain("a TLS handshake failed: the client does not speak TLS");
+    await server.stop();
   });
 
   it("is named as what is wrong by the client of those who do not trust it", async () => {

@@ -256,6 +256,25 @@ describe("with a certificate", () => {
     expect(answer).toContain(`OTLP/HTTP is taken on port ${t.port}`);
   });
 
+  test("a client that does not trust the certificate shows in the log, and one that only tries the port does not", async () => {
+    const t = await start({ environment: { ...environment, SVC_OTLP_GRPC_LISTEN: "localhost:0" } });
+    const probe = connect(portOf(t), "localhost", () => probe.end());
+    probe.resume();
+    await once(probe, "close");
+    const distrusting = ["s_client", "-verify_return_error", "-alpn", "h2", "-connect", `localhost:${portOf(t)}`];
+    await expect(promisify(execFile)("openssl", distrusting)).rejects.toThrow("Command failed");
+    await expect.poll(() => lines.join("")).toContain("a TLS handshake failed");
+    const refused = lines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level }) => level === 40);
+    expect(refused).toMatchObject([
+      {
+        from: expect.stringMatching(/127\.0\.0\.1|::1/) as string,
+        reason: "a TLS handshake failed: the client does not trust this server's certificate (tlsv1 alert unknown ca)",
+      },
+    ]);
+  });
+
   test("a client that stalls in its handshake is cut after ten seconds", async () => {
     const t = await start({ environment: { ...environment, SVC_OTLP_GRPC_LISTEN: "localhost:0" } });
     const socket = connect(portOf(t), "localhost");

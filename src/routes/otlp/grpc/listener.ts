@@ -24,6 +24,7 @@ import type { Logger } from "../../../runtime/log/log.js";
 import type { OtlpSignal } from "../../../wire/otlp/rpc-status.js";
 import { closeConnectionsSafely } from "../../grpc/closing-connections.js";
 import { refuseDoubledAuthorization } from "../../grpc/doubled-fields.js";
+import { onFailedHandshake } from "../../grpc/failed-handshakes.js";
 import { http2ServersOf } from "../../grpc/http2-servers.js";
 import { guard } from "../../http/guard.js";
 import { RequestHead } from "../../http/request-head.js";
@@ -108,6 +109,9 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
       wrong(socket, "HTTP/1");
     });
   }
+  onFailedHandshake(server, (_code, why, from) => {
+    o.front.refusedOutside(400, why, "", from);
+  });
   const sockets = new Set<Socket>();
   const listener = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
