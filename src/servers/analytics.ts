@@ -9,6 +9,7 @@ import path from "node:path";
 
 import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/grants/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
+import { assertSessions } from "../db/sessions.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
@@ -83,6 +84,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
   const scope = new Scope("analytics", logger);
   return scope.orStop(async () => {
     const database = { connectionString: o.connectionString, applicationName: "telemetry-analytics", logger };
+    await assertSessions(database);
     const sql = openPool(scope, "database pool", { ...database, maxConnections: config.sqlMaxConnections });
     await assertSchemaVersion(sql);
     // The caller closes it.

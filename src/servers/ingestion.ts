@@ -9,6 +9,7 @@ import { availableParallelism } from "node:os";
 import { DeadlineSql } from "../db/deadline-sql.js";
 import { HourlyUsage } from "../auth/keys/hourly-usage.js";
 import { migrate } from "../db/migrations.js";
+import { assertSessions } from "../db/sessions.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
@@ -80,6 +81,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     const sql = openPool(scope, applicationName, { ...database, maxConnections });
     // The caller closes it.
     const reopen = (): Sql => connect({ ...database, maxConnections: 1 });
+    await assertSessions(database);
     await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
     const { authenticator, keys, oidc } = await startAuthentication(scope, {
       config,

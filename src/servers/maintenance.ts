@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 
 import { assertSchemaVersion } from "../db/migrations.js";
+import { assertSessions } from "../db/sessions.js";
 import type { Sql } from "../db/sql.js";
 import { startClockWatch } from "../lake/retention/lake-clock.js";
 import { createChores } from "../lake/merge/chores.js";
@@ -55,13 +56,9 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
   const scope = new Scope("maintenance", logger);
   const intervalMs = config.maintenanceIntervalSeconds * 1000;
   return scope.orStop(async () => {
-    const sql = openPool(scope, "database connection", {
-      connectionString,
-      maxConnections: 1,
-      applicationName: "telemetry-maintenance",
-      logger,
-      keepAlive: true,
-    });
+    const database = { connectionString, applicationName: "telemetry-maintenance", logger, keepAlive: true };
+    await assertSessions(database);
+    const sql = openPool(scope, "database connection", { ...database, maxConnections: 1 });
     await assertSchemaVersion(sql);
     const store = await openVerifiedStore(objectStoreUri);
     const tempDirectory = await makeTempDirectory(tmpdir());

@@ -10,6 +10,7 @@ import path from "node:path";
 import { otlpExporterConfig } from "telemetry-service-client/otlp";
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import { migrate } from "../db/migrations.js";
+import { assertSessions } from "../db/sessions.js";
 import { connect } from "../db/sql.js";
 import { type ListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -258,13 +259,14 @@ async function prepareDatabase(
   if (role === undefined) {
     return null;
   }
-  const sql = connect({
+  const database = {
     // Where roles have logins of their own, the one without a role's name may change tables.
     connectionString: config.sqlConnectionString ?? databases[role],
-    maxConnections: 1,
     applicationName: "telemetry-monolith",
     logger: telemetry.logger,
-  });
+  };
+  await assertSessions(database);
+  const sql = connect({ ...database, maxConnections: 1 });
   try {
     const administrator = hasDevelopmentLogin(config) ? developmentAdministrator : null;
     await migrate(sql, telemetry.logger, { bootstrapAdmin: config.bootstrapAdmin ?? administrator });
