@@ -9,13 +9,14 @@ const maxNamed = 5;
 export class BadObjects extends ServiceError {
   readonly paths: readonly string[];
 
-  constructor(paths: readonly string[], options?: { readonly cause?: unknown }) {
+  /** @param options.afterwards a sentence that says what comes after that */
+  constructor(paths: readonly string[], options?: { readonly cause?: unknown; readonly afterwards?: string }) {
     const [what, them] = paths.length === 1 ? ["An object is", "it"] : [`${paths.length} objects are`, "them"];
     const more = paths.length - maxNamed;
     const named = `${paths.slice(0, maxNamed).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
     super(
       "INTERNAL",
-      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}.`,
+      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}.${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
       options,
     );
     this.paths = paths;

@@ -9,16 +9,19 @@
  * **Resumable.** What each object loses is counted in the transaction that replaces it. After a crash the task is still
  * running, and whoever leads next looks through everything again: what is erased is not found twice.
  *
+ * **Objects that are missing or damaged** stop nothing: it goes on with all others, then fails and names them.
+ *
  * **Processes.** Without bounds of time, rows of `processes` that meet the condition go as well, with their streams,
  * unless they have sent something since. Blocks stay: they hold ids and counts, and keep bytes that are sent again from
  * coming back.
  */
 import type { Sql } from "../../db/sql.js";
+import { BadObjects } from "../bad-objects.js";
 import { databaseJson, databaseText } from "../database-text.js";
 import { removeStreams } from "../retention/retire-blocks.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { erasedRows, type ErasureFilter } from "./erasure-filter.js";
-import { type RewriteContext, rewriteObjects } from "./rewrite.js";
+import { type RewriteContext, rewriteObjects, type RewriteSource } from "./rewrite.js";
 import { engineFor, objectsPerStep, selectRewriteSources, withLockedTable, withRewriteEngine } from "./with-table.js";
 import type { MergeProcess } from "../merge/merge-engine.js";
 
@@ -32,14 +35,15 @@ export interface Erasure {
   readonly unstamped: boolean;
 }
 
-/** Erases. @throws as `rewriteObjects`; objects that were replaced before stay so */
+/** Erases. @throws as `rewriteObjects`: BadObjects at the end, the others at once; objects that were replaced before stay so */
 export async function erase(context: RewriteContext, erasure: Erasure): Promise<void> {
   const { filter, unstamped } = erasure;
+  const bad: string[] = [];
   await withRewriteEngine(context, async (process) => {
     for (const viewSet of Object.keys(tables) as TableName[]) {
       await withLockedTable(context, viewSet, async (connection) => {
         for (const audience of unstamped ? [filter.audience, null] : [filter.audience]) {
-          await eraseFrom(context, connection, process, erasure, viewSet, audience);
+          bad.push(...(await eraseFrom(context, connection, process, erasure, viewSet, audience)));
         }
       });
     }
@@ -47,8 +51,12 @@ export async function erase(context: RewriteContext, erasure: Erasure): Promise<
   if (filter.beginNs === null && filter.endNs === null) {
     await eraseProcesses(context.sql, erasure);
   }
+  if (bad.length > 0) {
+    throw new BadObjects(bad, { afterwards: "Everything else is erased; ask for the erasure once more then." });
+  }
 }
 
+/** @returns the paths of objects that are missing or damaged, and stay as they are */
 async function eraseFrom(
   context: RewriteContext,
   connection: Sql,
@@ -56,41 +64,54 @@ async function eraseFrom(
   { taskId, filter, createdSeconds }: Erasure,
   viewSet: TableName,
   audience: string | null,
-): Promise<void> {
+): Promise<readonly string[]> {
   const condition = erasedRows(viewSet, [filter]);
   if (condition === null) {
-    return;
+    return [];
   }
   const { beginNs, endNs } = filter;
   const processId = filter.condition.kind === "process" ? filter.condition.processId : null;
   const engine = engineFor(context, process, viewSet, audience);
   const query = { viewSet, audience, beginNs, endNs, processId, ingestedBefore: createdSeconds };
   const seen = new Set<string>();
+  const bad: string[] = [];
   for (;;) {
     const found = await selectRewriteSources(connection, query);
     const sources = found.filter(({ partitionId }) => !seen.has(partitionId));
     if (sources.length === 0) {
-      return;
+      return bad;
     }
     for (let from = 0; from < sources.length; from += objectsPerStep) {
       const step = sources.slice(from, from + objectsPerStep);
-      const gone = await rewriteObjects(context, connection, engine, {
-        viewSet,
-        audience,
-        sources: step,
-        condition,
-        also: async (transaction, { rowsRemoved, rewritten }) => {
-          await transaction`
-            update lake_tasks set rows_removed = rows_removed + ${rowsRemoved},
-              objects_rewritten = objects_rewritten + ${rewritten ? 1 : 0},
-              objects_removed = objects_removed + ${rewritten ? 0 : 1}
-            where task_id = ${taskId}`;
-        },
-      });
-      for (const { partitionId } of step) {
+      let isDone: (source: RewriteSource) => boolean;
+      try {
+        const gone = await rewriteObjects(context, connection, engine, {
+          viewSet,
+          audience,
+          sources: step,
+          condition,
+          also: async (transaction, { rowsRemoved, rewritten }) => {
+            await transaction`
+              update lake_tasks set rows_removed = rows_removed + ${rowsRemoved},
+                objects_rewritten = objects_rewritten + ${rewritten ? 1 : 0},
+                objects_removed = objects_removed + ${rewritten ? 0 : 1}
+              where task_id = ${taskId}`;
+          },
+        });
         // A replacement may lose against another transaction, which may have left the object.
-        if (!gone.includes(partitionId)) {
-          seen.add(partitionId);
+        isDone = ({ partitionId }) => !gone.includes(partitionId);
+      } catch (error) {
+        if (!(error instanceof BadObjects)) {
+          throw error;
+        }
+        const { paths } = error;
+        bad.push(...paths);
+        // The others of this step come again, without these.
+        isDone = ({ path }) => paths.includes(path);
+      }
+      for (const source of step) {
+        if (isDone(source)) {
+          seen.add(source.partitionId);
         }
       }
     }
