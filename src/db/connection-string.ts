@@ -17,8 +17,30 @@ const sslModes: Readonly<Record<string, Ssl>> = {
   "verify-full": {},
 };
 
-/** Parameters of libpq that Postgres does not know, and that the driver would send to it. */
+/** libpq's. */
+const sslNegotiations: ReadonlySet<string> = new Set(["postgres", "direct"]);
+
+/** Values of `ssl`, which the driver takes like `sslmode`, and other libraries have. */
+const otherModes: Readonly<Record<string, string>> = { true: "verify-full", false: "disable" };
+
+/** Options of the driver, which it would take from here: some end sessions that hold locks, or change what values are. */
+const driverOptions = [
+  "backoff",
+  "debug",
+  "fetch_types",
+  "idle_timeout",
+  "keep_alive",
+  "max",
+  "max_lifetime",
+  "max_pipeline",
+  "no_prepare",
+  "prepare",
+  "publications",
+];
+
+/** Beside those, parameters of libpq that Postgres does not know, and that the driver would send to it. */
 const notTaken: ReadonlySet<string> = new Set([
+  ...driverOptions,
   "channel_binding",
   "fallback_application_name",
   "gssdelegation",
@@ -69,13 +91,21 @@ export function readConnectionString(text: string, fixed: ReadonlySet<string>): 
   if (refused.length > 0) {
     throw refusal(`has parameters that this service does not take: ${refused.join(", ")}. Leave them out`);
   }
+  const negotiation = parameters.get("sslnegotiation");
+  if (negotiation !== null && !sslNegotiations.has(negotiation)) {
+    throw refusal(`has the unknown sslnegotiation ${negotiation}: take postgres or direct`);
+  }
   const take = (name: string): string | null => {
     const value = parameters.get(name);
     parameters.delete(name);
     return value;
   };
   const rootFile = take("sslrootcert");
-  const mode = take("sslmode") ?? (rootFile === "system" ? "verify-full" : null);
+  const ssl = take("ssl");
+  const mode =
+    take("sslmode") ??
+    (ssl === null ? null : (otherModes[ssl] ?? ssl)) ??
+    (rootFile === "system" ? "verify-full" : null);
   // Of several hosts, none that is an address gets through.
   const address = URL.canParse(text) ? new URL(text).hostname.replaceAll(/[[\]]/gu, "") : "several";
   const files = readFiles({ ca: rootFile === "system" ? null : rootFile, cert: take("sslcert"), key: take("sslkey") });

@@ -86,6 +86,9 @@ test.each([
   { sslmode: "verify-ca", sslrootcert: "own.pem" },
   { sslmode: "verify-full", sslrootcert: "own.pem" },
   { sslmode: "verify-full", sslrootcert: "own.pem", sslcert: "other.pem", sslkey: "other.key" },
+  { ssl: "require" },
+  { ssl: "verify-full", sslrootcert: "own.pem" },
+  { ssl: "true", sslrootcert: "own.pem" },
   { sslmode: "require", application_name: "mine", target_session_attrs: "read-write" },
 ])("takes %o", async (search) => {
   expect(await ask(withPaths(search))).toEqual([{ one: 1 }]);
@@ -97,6 +100,10 @@ test.each([
   [{ sslmode: "require", sslrootcert: "other.pem" }, /self-signed certificate/],
   [{ sslmode: "verify-ca", sslrootcert: "other.pem" }, /self-signed certificate/],
   [{ sslmode: "verify_full" }, /unknown sslmode verify_full: take one of disable, .* verify-ca, verify-full\.$/],
+  [{ ssl: "xyz" }, /unknown sslmode xyz: take one of disable, /],
+  [{ ssl: "true" }, /self-signed certificate/],
+  [{ sslmode: "require", sslnegotiation: "maybe" }, /unknown sslnegotiation maybe: take postgres or direct/],
+  [{ idle_timeout: "5", fetch_types: "false" }, /does not take: idle_timeout, fetch_types\. Leave/],
   [{ sslrootcert: "own.pem" }, /no sslmode: add sslmode=verify-full/],
   [
     { sslmode: "verify-full", sslrootcert: "missing.pem" },
