@@ -17,6 +17,7 @@ import { openVerifiedStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -77,7 +78,13 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     const applicationName = "telemetry-ingestion";
     const database = { connectionString, applicationName, logger, statementTimeoutMs };
     const forCommits = { ...database, applicationName: "telemetry-ingestion-commit", maxConnections: 1 };
-    const maxConnections = Math.max(1, config.sqlMaxConnections - 1);
+    if (config.sqlMaxConnections < 2) {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        "SVC_SQL_MAX_CONNECTIONS of ingestion must be at least 2: one connection commits, and the others look up keys.",
+      );
+    }
+    const maxConnections = config.sqlMaxConnections - 1;
     const sql = openPool(scope, applicationName, { ...database, maxConnections });
     // The caller closes it.
     const reopen = (): Sql => connect({ ...database, maxConnections: 1 });

@@ -206,10 +206,10 @@ describe("keys in the cache when the database goes away", () => {
 test("connections that went silent are left for new ones", async () => {
   const t = await startTestService();
   const proxy = await startTcpProxy(t.connectionString);
-  // One connection each: without another pool everything would wait for it.
-  const environment = { SVC_AUTH_CACHE_TTL_SECONDS: "1", SVC_SQL_MAX_CONNECTIONS: "1" };
-  const ingestion = await t.startIngestion(environment, proxy.connectionString);
-  const analytics = await t.startAnalytics(environment, proxy.connectionString);
+  // One connection each, beside the one that commits: without another pool everything would wait for it.
+  const environment = { SVC_AUTH_CACHE_TTL_SECONDS: "1" };
+  const ingestion = await t.startIngestion({ ...environment, SVC_SQL_MAX_CONNECTIONS: "2" }, proxy.connectionString);
+  const analytics = await t.startAnalytics({ ...environment, SVC_SQL_MAX_CONNECTIONS: "1" }, proxy.connectionString);
   const write = async (key: string): Promise<number> =>
     (await ingestion.post(key, { contentType: "text/plain" })).status;
   const read = async (key: string): Promise<number | null> =>

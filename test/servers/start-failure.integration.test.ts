@@ -6,6 +6,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import { startFailure } from "../../src/servers/stores.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { startTestIngestion } from "../helpers/servers/ingest-server.js";
 
 let db: TestDatabase;
 const role = `nobody_${String(process.pid)}`;
@@ -55,4 +56,9 @@ test("a Postgres that is too old is named with the oldest that does", async () =
   });
   const sql = { reserve: () => Promise.resolve(connection) } as unknown as Sql;
   await expect(migrate(sql, logger)).rejects.toThrow("is on Postgres 15.18, which is too old");
+});
+
+test("ingestion refuses a single connection", async () => {
+  const start = startTestIngestion({ environment: { SVC_SQL_MAX_CONNECTIONS: "1" } });
+  await expect(start).rejects.toThrow("SVC_SQL_MAX_CONNECTIONS of ingestion must be at least 2");
 });
