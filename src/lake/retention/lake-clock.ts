@@ -58,7 +58,7 @@ export function clockObstacle(
       return `the clocks of the database and of this machine differ by ${Math.round(differenceMs / 1000)} s`;
     }
     return holdMs !== null && nowMs < holdMs
-      ? `the clock has jumped or nobody has looked for long; waiting until ${new Date(holdMs).toISOString()}`
+      ? `the database is new, its clock has jumped, or nobody looked at it for over an hour; waiting until ${new Date(holdMs).toISOString()}`
       : null;
   });
 }

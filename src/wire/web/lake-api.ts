@@ -156,7 +156,11 @@ export const lakeComponents = {
   RetentionDefault: object({
     days: { ...orNull(integer), description: "SVC_RETENTION_DAYS of maintenance; null: for good" },
     seen_at: { ...orNull(time), description: "when maintenance last said so; null: never" },
-    held_until: { ...orNull(time), description: "nothing goes for its age before, because the clock has jumped" },
+    held_until: {
+      ...orNull(time),
+      description:
+        "nothing goes for its age before, because the database is new, its clock has jumped, or nobody looked at it for over an hour",
+    },
   }),
   ErasureId: object({ erasure_id: uuid }),
   Erasure: object({

@@ -191,7 +191,7 @@ export interface RetentionDefault {
   readonly days: number | null;
   /** When maintenance last said so; null: never. */
   readonly seen_at: string | null;
-  /** Nothing goes for its age before, because the clock has jumped. */
+  /** Nothing goes for its age before, because the database is new, its clock has jumped, or nobody looked at it for over an hour. */
   readonly held_until: string | null;
 }
 

@@ -106,7 +106,7 @@ function Default({ standard, rules }: { readonly standard: RetentionDefault; rea
       {heldUntil === null || !removesAny(rules.overrides, rules.standard) ? null : (
         <Banner kind="warn" title="Nothing is removed for its age now">
           <p>
-            The clock of the database has jumped, or nobody looked at it for over an hour. Retention goes on at{" "}
+            The database is new, its clock has jumped, or nobody looked at it for over an hour. Retention goes on at{" "}
             {formatTime(Date.parse(heldUntil), { digits: 0 })}.
           </p>
         </Banner>
