@@ -13,6 +13,7 @@ import { assertSessions } from "../db/sessions.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
+import { assertIdentity } from "../lake/retention/lake-identity.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
@@ -100,6 +101,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       metrics,
     });
     const store = await openVerifiedStore(o.objectStoreUri);
+    await assertIdentity(sql, store);
     const encoder = await scope.start("encode pool", () =>
       startEncodePool({
         threads: config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,

@@ -6,6 +6,7 @@ import path from "node:path";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { assertSessions } from "../db/sessions.js";
 import type { Sql } from "../db/sql.js";
+import { assertIdentity } from "../lake/retention/lake-identity.js";
 import { startClockWatch } from "../lake/retention/lake-clock.js";
 import { createChores } from "../lake/merge/chores.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
@@ -61,6 +62,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
     const sql = openPool(scope, "database connection", { ...database, maxConnections: 1 });
     await assertSchemaVersion(sql);
     const store = await openVerifiedStore(objectStoreUri);
+    await assertIdentity(sql, store);
     const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
     const merger = await scope.start(

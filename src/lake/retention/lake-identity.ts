@@ -1,9 +1,10 @@
 /**
- * Whether the object store belongs to this database. Objects that the catalogue does not name are removed, so a catalogue
- * of another lake, or an empty one, must not decide about them: the store holds an object whose name is the database's
- * `lake_id`.
+ * Whether the object store belongs to this database: it holds an object whose name is the database's `lake_id`. Objects
+ * that the catalogue does not name are removed, so a catalogue of another lake, or an empty one, must not decide about
+ * them. And what is written to a directory where nothing is mounted, or to another bucket, nobody reads.
  */
 import type { Sql } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
 import type { ObjectStore } from "../store/object-store.js";
 
 const directory = "lake-id";
@@ -34,4 +35,15 @@ export async function identityObstacle(sql: Sql, store: ObjectStore): Promise<st
     await sql`update lake_state set marked = true`;
   }
   return null;
+}
+
+/** @throws ServiceError NOT_CONFIGURED when the store is another's; its failures */
+export async function assertIdentity(sql: Sql, store: ObjectStore): Promise<void> {
+  const obstacle = await identityObstacle(sql, store);
+  if (obstacle !== null) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `${obstacle}. Check SVC_OBJECT_STORE_URI, SVC_SQL_CONNECTION_STRING and what is mounted; docs/deploy.md#move-the-objects says how to move a lake.`,
+    );
+  }
 }
