@@ -216,6 +216,32 @@ it("removes the other objects that were never published when one cannot be remov
   expect(names.filter((name) => name.endsWith(".parquet"))).toEqual([kept]);
 });
 
+it("removes no object that is about to be published while the store's clock is behind", async () => {
+  await chores().sweep();
+  const { store } = lab.context;
+  const waiting = "log_entries/audience=a/2026-01-01/00000000-0000-4000-8000-000000000001.l1.parquet";
+  await store.put(waiting, [Buffer.from("written, and not published yet")]);
+  const behind: typeof store = Object.create(store, {
+    list: {
+      value: async function* list(prefix: string) {
+        for await (const found of store.list(prefix)) {
+          yield { ...found, modifiedMs: found.modifiedMs - 2 * 3_600_000 };
+        }
+      },
+    },
+  }) as typeof store;
+  for (const name of ["put", "remove", "localPath"] as const) {
+    Object.assign(behind, { [name]: store[name].bind(store) });
+  }
+  const lines: unknown[] = [];
+  const logger = { ...createSilentLogger(), info: (...words: unknown[]) => lines.push(words.at(-1)) };
+  await chores({ store: behind, logger }).sweep();
+  expect(lines).toEqual([expect.stringMatching(/stay: the clock of the object store is 7\d\d\d s behind/u)]);
+  expect(await readdir(path.join(lab.lake.directory, path.dirname(waiting)))).toEqual([path.basename(waiting)]);
+  // Nothing else is left of the look at it.
+  expect((await readdir(path.join(lab.lake.directory, "lake-id"))).filter((name) => name.startsWith("."))).toEqual([]);
+});
+
 it("removes no object of a lake that another database has", async () => {
   const other = await startMergeLab();
   try {

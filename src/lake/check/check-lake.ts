@@ -12,7 +12,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { BadObjects, isOutage, isRefused } from "../bad-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
-import { clockObstacle } from "../retention/lake-clock.js";
+import { clockObstacle, storeClockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
@@ -61,7 +61,9 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
   if (stranger !== null) {
     throw new ServiceError("CONFLICT", `Nothing was checked: ${stranger}.`);
   }
-  const clockTrouble = await clockObstacle(sql, () => clock.nowMs());
+  const nowMs = (): number => clock.nowMs();
+  const clockTrouble =
+    (await clockObstacle(sql, nowMs)) ?? (check.repair ? await storeClockObstacle(store, nowMs) : null);
   if (check.repair && clockTrouble !== null) {
     report.note(`Orphans were left: ${clockTrouble}.`);
   }

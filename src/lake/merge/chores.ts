@@ -6,7 +6,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { BadObjects } from "../bad-objects.js";
 import { nextTask } from "../check/lake-tasks.js";
-import { clockObstacle } from "../retention/lake-clock.js";
+import { clockObstacle, storeClockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { applyRetention } from "../retention/retention.js";
 import { noteDefault, removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
@@ -151,7 +151,8 @@ function sweepChore(o: ChoreOptions): Chore {
     everyMs: sweepEveryMs,
     async run() {
       const stranger = await identityObstacle(sql, store);
-      const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs()));
+      const nowMs = (): number => clock.nowMs();
+      const obstacle = stranger ?? (await clockObstacle(sql, nowMs)) ?? (await storeClockObstacle(store, nowMs));
       if (obstacle !== null) {
         logger[stranger === null ? "info" : "warn"](`objects that were never published stay: ${obstacle}`);
         return false;

@@ -8,11 +8,15 @@
  *
  * What was seen is kept in `lake_state`, so that neither a restart nor another leader makes the hour shorter.
  */
+import { randomUUID } from "node:crypto";
+
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { Scope } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { Periodic } from "../../runtime/periodic.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { identityDirectory } from "./lake-identity.js";
 
 /** How much a clock may be off, in milliseconds. */
 export interface ClockLimits {
@@ -61,6 +65,35 @@ export function clockObstacle(
       ? `the database is new, its clock has jumped, or nobody looked at it for over an hour; waiting until ${new Date(holdMs).toISOString()}`
       : null;
   });
+}
+
+/**
+ * Whether the store's clock, which says how old an object is, is behind this machine's: objects that are about to be
+ * published would look like leftovers. One that is ahead only keeps leftovers longer.
+ * @returns why orphans must stay, in a sentence, or null
+ */
+export async function storeClockObstacle(
+  store: ObjectStore,
+  machineMs: () => number,
+  limits: Pick<ClockLimits, "differenceMs"> = clockLimits,
+): Promise<string | null> {
+  // Who looks for marks of databases passes over names that begin with a dot.
+  const own = `${identityDirectory}/.clock-${randomUUID()}`;
+  const beforeMs = machineMs();
+  try {
+    await store.put(own, [Buffer.from("clock\n")]);
+    for await (const { path, modifiedMs } of store.list(identityDirectory)) {
+      if (path === own) {
+        const behindMs = beforeMs - modifiedMs;
+        return behindMs > limits.differenceMs
+          ? `the clock of the object store is ${Math.round(behindMs / 1000)} s behind that of this machine`
+          : null;
+      }
+    }
+    return "the object store does not list an object that was just written";
+  } finally {
+    await store.remove(own);
+  }
 }
 
 /** Looks at once and four times within what counts as a jump, until `scope` stops, whatever else maintenance is at. */

@@ -7,7 +7,8 @@ import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { ObjectStore } from "../store/object-store.js";
 
-const directory = "lake-id";
+/** Of the object that names a database. */
+export const identityDirectory = "lake-id";
 
 /** Marks a store that nobody has marked. @returns why the store is another's, in a sentence, or null */
 export async function identityObstacle(sql: Sql, store: ObjectStore): Promise<string | null> {
@@ -16,11 +17,11 @@ export async function identityObstacle(sql: Sql, store: ObjectStore): Promise<st
   if (state === undefined) {
     return "the table lake_state has lost its row";
   }
-  const own = `${directory}/${state.lakeId}`;
+  const own = `${identityDirectory}/${state.lakeId}`;
   let found = false;
-  for await (const { path } of store.list(directory)) {
+  for await (const { path } of store.list(identityDirectory)) {
     // Names that begin with a dot are unfinished writes.
-    if (path !== own && !path.startsWith(`${directory}/.`)) {
+    if (path !== own && !path.startsWith(`${identityDirectory}/.`)) {
       return `the object store belongs to another database, as ${path} says; this one would have ${own}`;
     }
     found ||= path === own;
