@@ -7,8 +7,8 @@
  * - The driver mistakes an array of `bigint` for one `bigint`: pass their decimal texts, cast by `::int8[]`.
  * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
  * - Notices go to the log at debug level, never to standard output.
- * - Statements find the tables of the schema `public`, and values are read and written in Postgres's own formats,
- *   whatever the role or the database has set ({@link conventions}).
+ * - Statements find the tables of the schema `public`, values are read and written in Postgres's own formats, and a commit
+ *   is durable when it is answered, whatever the role or the database has set ({@link conventions}).
  */
 import net from "node:net";
 
@@ -47,7 +47,7 @@ export interface ConnectOptions {
 }
 
 const defaultConnectTimeoutSeconds = 10;
-/** Settings of a session that the text of statements, and the driver's reading of values, rely on. */
+/** Settings of a session that the text of statements, the driver's reading of values, and acknowledgements rely on. */
 export const conventions = {
   search_path: "public",
   DateStyle: "ISO",
@@ -57,6 +57,8 @@ export const conventions = {
   extra_float_digits: 1,
   standard_conforming_strings: "on",
   default_transaction_isolation: "read committed",
+  // Else what was acknowledged may be lost with a crash of the database.
+  synchronous_commit: "on",
 } as const;
 const fixedParameters = new Set(Object.keys(conventions).map((name) => name.toLowerCase()));
 /** 24 days, the most that Postgres takes; the driver leaves out a zero. */

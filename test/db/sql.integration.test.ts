@@ -62,7 +62,7 @@ describe("values", () => {
   });
 });
 
-test("what the database sets for its sessions changes neither values nor which tables are found", async () => {
+test("what the database sets for its sessions changes neither values, nor which tables are found, nor durability", async () => {
   const [{ name } = { name: "" }] = await db.sql<{ name: string }[]>`select current_database() as name`;
   await db.sql`create schema other`;
   await db.sql`create table other.blocks (id integer)`;
@@ -75,6 +75,7 @@ test("what the database sets for its sessions changes neither values nor which t
     ["extra_float_digits", "-15"],
     ["standard_conforming_strings", "off"],
     ["default_transaction_isolation", "serializable"],
+    ["synchronous_commit", "off"],
   ] as const) {
     await db.sql.unsafe(`alter database ${name} set ${setting} = ${value}`);
   }
@@ -83,7 +84,8 @@ test("what the database sets for its sessions changes neither values nor which t
       select 'blocks'::regclass = 'public.blocks'::regclass as ours, '2026-04-03T01:02:03Z'::timestamptz as time,
         '2026-04-03T01:02:03Z'::timestamptz::text as text, interval '26 hours'::text as interval,
         '\\x00ff'::bytea as bytes, 0.1::float8 + 0.2::float8 as float,
-        current_setting('transaction_isolation') as isolation`;
+        current_setting('transaction_isolation') as isolation,
+        current_setting('synchronous_commit') as commits`;
     expect(row).toEqual({
       ours: true,
       time: new Date("2026-04-03T01:02:03Z"),
@@ -92,6 +94,7 @@ test("what the database sets for its sessions changes neither values nor which t
       bytes: Buffer.from([0, 255]),
       float: 0.1 + 0.2,
       isolation: "read committed",
+      commits: "on",
     });
   });
 });
