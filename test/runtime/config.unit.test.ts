@@ -158,6 +158,17 @@ describe("sources", () => {
     expect(problemsOf(() => parseConfig("ingestion", ["--data-dir="], {}))).toHaveLength(1);
   });
 
+  test("the database may be at several hosts, each with its port, as libpq writes them", () => {
+    const at = (hosts: string) => `postgres://u:p,w@${hosts}/telemetry?target_session_attrs=read-write`;
+    for (const hosts of ["db-a", "db-a,db-b", "db-a:5432,db-b:5433", "127.0.0.1:1,[::1]:2,db-c"]) {
+      const given = at(hosts);
+      expect(parseConfig("ingestion", [], { SVC_SQL_CONNECTION_STRING: given }).sqlConnectionString).toBe(given);
+    }
+    for (const hosts of ["db-a:x,db-b", "db-a:5432,db-b:5433, db-c"]) {
+      expect(problemsOf(() => parseConfig("ingestion", [], { SVC_SQL_CONNECTION_STRING: at(hosts) }))).toHaveLength(1);
+    }
+  });
+
   test("on the monolith a role prefix overrides the plain variable for that role only", () => {
     const config = parseConfig("monolith", [], {
       SVC_API_KEY_CACHE_SIZE: "5",

@@ -186,10 +186,20 @@ export function formatReachableAddress(address: ListenAddress): string {
 
 /** An absolute URI with one of the given schemes (without `:`). The value is the text as it was given. */
 export function uri(...schemes: readonly string[]): Kind<string> {
+  return uriThat((input) => URL.canParse(input), schemes);
+}
+
+/** A connection string of Postgres, as libpq has it: it may name several hosts, each with a port. */
+export function postgresUri(): Kind<string> {
+  const moreHosts = /^([^/]+:\/\/(?:[^/?#]*@)?[^,/?#@]+)(?:,[^,/?#@]+)+/u;
+  return uriThat((input) => URL.canParse(input.replace(moreHosts, "$1")), ["postgres", "postgresql"]);
+}
+
+function uriThat(canParse: (input: string) => boolean, schemes: readonly string[]): Kind<string> {
   const examples = schemes.map((scheme) => `${scheme}://`).join(", ");
   return kind(`a URI that starts with ${examples}`, "uri", (input) => {
     const scheme = /^([a-z][a-z0-9+.-]*):\/\/[^\s]+$/i.exec(input)?.[1]?.toLowerCase();
-    return scheme !== undefined && schemes.includes(scheme) && URL.canParse(input) ? ok(input) : failed;
+    return scheme !== undefined && schemes.includes(scheme) && canParse(input) ? ok(input) : failed;
   });
 }
 

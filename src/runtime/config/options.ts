@@ -16,6 +16,7 @@ import {
   prefixes,
   seconds,
   text,
+  postgresUri,
   uri,
 } from "./kinds.js";
 import { emailPattern } from "../text/identities.js";
@@ -106,7 +107,7 @@ export const options = {
 
   // Stores
   SVC_SQL_CONNECTION_STRING: row({
-    kind: uri("postgres", "postgresql"),
+    kind: postgresUri(),
     default: null,
     roles: [...lake, "web"],
     secret: true,
