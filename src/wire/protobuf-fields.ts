@@ -37,6 +37,12 @@ export function decodeText(bytes: Uint8Array): string {
 }
 
 /**
+ * Most fields of a message: more than any of these messages has. Empty ones take two bytes each, and may cost thousands
+ * of times what a byte costs.
+ */
+const maxFields = 10_000;
+
+/**
  * Calls `visitBytes` for each field of bytes, and `visitNumber` for each number; others are skipped, so that a field
  * of another wire type than its own is an unknown one. A number that takes ten bytes is a negative one, of which the
  * lower 32 bits are read: int32 and enums, no more.
@@ -68,7 +74,10 @@ export function eachField(
     }
     throw malformed();
   };
-  while (at < message.length) {
+  for (let fields = 0; at < message.length; fields++) {
+    if (fields >= maxFields) {
+      throw new ServiceError("BAD_REQUEST", `A message has more than ${maxFields} fields.`);
+    }
     const tag = readVarint();
     if (tag < 0) {
       throw malformed();

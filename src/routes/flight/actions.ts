@@ -183,6 +183,9 @@ async function createPreparedStatement(
   ];
 }
 
+/** Most tickets of a flight that is cancelled: ours have one. */
+const maxTickets = 100;
+
 /**
  * Cancels what runs with tickets, and what may still be fetched with them.
  * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server
@@ -191,6 +194,9 @@ async function createPreparedStatement(
 function cancel(context: FlightContext, caller: ActionCaller, tickets: readonly Uint8Array[]): number {
   if (tickets.length === 0) {
     throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
+  }
+  if (tickets.length > maxTickets) {
+    throw new ServiceError("BAD_REQUEST", `The flight has more than ${maxTickets} tickets.`);
   }
   const ids = tickets
     .filter((ticket) => !isMetadata(context, caller, ticket))

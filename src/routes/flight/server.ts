@@ -37,14 +37,17 @@ export interface FlightServer extends Component {
 /** Time for the status of calls that were ended, in milliseconds: who reads nothing gets none. */
 const farewellMs = 1000;
 
-/** Largest message from a client. */
-const maxReceiveBytes = 64 * 1024 * 1024;
+/**
+ * Largest message from a client: one that cancels a flight of the longest text holds that twice, and once encoded. The
+ * thread that reads a message does nothing else meanwhile.
+ */
+const maxReceiveBytes = 16 * 1024 * 1024;
 
 /** Most bytes of a handshake, which are held before anybody is known: a name and a token. */
 const maxHandshakeBytes = 64 * 1024;
 
 /** Most bytes that all calls together have sent without an answer. */
-const maxHeldBytes = 2 * maxReceiveBytes;
+const maxHeldBytes = 8 * maxReceiveBytes;
 
 /**
  * Starts to listen.

@@ -73,7 +73,7 @@ export function decodeGetSqlInfo(message: Uint8Array): number[] {
     message,
     (field, bytes) => {
       if (field === 1) {
-        ids.push(...unpack(bytes));
+        ids.push(...unpack(bytes, maxIds - ids.length));
       }
     },
     (field, number) => {
@@ -103,8 +103,8 @@ export function decodeGetXdbcTypeInfo(message: Uint8Array): number | null {
 /** Most ids that are read: more than there are. */
 const maxIds = 10_000;
 
-/** A packed repeated uint32. */
-function unpack(bytes: Uint8Array): number[] {
+/** A packed repeated uint32. @param most numbers of it */
+function unpack(bytes: Uint8Array, most: number): number[] {
   const numbers: number[] = [];
   let value = 0;
   let shift = 0;
@@ -118,7 +118,7 @@ function unpack(bytes: Uint8Array): number[] {
       continue;
     }
     numbers.push(value);
-    if (numbers.length > maxIds) {
+    if (numbers.length > most) {
       throw malformed();
     }
     value = 0;

@@ -53,7 +53,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Sends so many bytes of a message of 60 MiB. */
+/** Sends so many bytes of a message of 16 MiB. */
 function open(method: string, bytes: number, headers = {}): ClientHttp2Stream {
   const stream = session.request({
     ":method": "POST",
@@ -63,7 +63,7 @@ function open(method: string, bytes: number, headers = {}): ClientHttp2Stream {
     ...headers,
   });
   const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(60 << 20, 1);
+  prefix.writeUInt32BE(16 << 20, 1);
   stream.write(prefix);
   stream.write(Buffer.alloc(bytes));
   return stream;
@@ -92,7 +92,7 @@ it("the call that has sent most ends when all together hold too much", async () 
   const headers = { authorization: "Bearer known" };
   const small = open("GetFlightInfo", 1000, headers);
   const ended: ClientHttp2Stream[] = [];
-  const large = Array.from({ length: 3 }, () => open("DoPut", 50 << 20, headers));
+  const large = Array.from({ length: 9 }, () => open("DoPut", 15 << 20, headers));
   for (const stream of large) {
     stream.on("error", () => ended.push(stream));
   }

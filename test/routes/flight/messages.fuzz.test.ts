@@ -179,6 +179,8 @@ describe("garbage", () => {
   });
 });
 
+const tables = (fields: Readonly<Record<string, unknown>>): Buffer => any("CommandGetTables", fields);
+
 describe("too much", () => {
   it.each([
     ["10 MB of SQL", `SELECT '${"x".repeat(10 << 20)}'`],
@@ -190,10 +192,29 @@ describe("too much", () => {
     await expect(calls.action("CreatePreparedStatement", body)).rejects.toMatchObject(refused);
   });
 
-  it("a message of more than 64 MB is RESOURCE_EXHAUSTED", async () => {
-    const request = Buffer.alloc(65 << 20);
+  it("a message of more than 16 MB is RESOURCE_EXHAUSTED", async () => {
+    const request = Buffer.alloc(17 << 20);
     await expect(calls.unary("GetFlightInfo", request)).rejects.toMatchObject({
       code: status.RESOURCE_EXHAUSTED,
+    });
+  });
+
+  const many = (count: number, part: Buffer): Buffer => Buffer.concat(Array.from({ length: count }, () => part));
+  it.each([
+    ["ids", /not valid protobuf/u, anyOf("CommandGetSqlInfo", many(2, field(1, Buffer.alloc(9000))))],
+    ["characters of a pattern", /at most 10000 characters/u, tables({ table_name_filter_pattern: "_%".repeat(5001) })],
+    ["types of tables", /more than 10000 fields/u, tables({ table_types: Array.from({ length: 10_001 }, () => "t") })],
+  ])("%s are INVALID_ARGUMENT", async (_name, details, command) => {
+    const refused = { code: status.INVALID_ARGUMENT, details: expect.stringMatching(details) as unknown };
+    await expect(calls.info(command)).rejects.toMatchObject(refused);
+  });
+
+  it("tickets of a flight that is cancelled are INVALID_ARGUMENT", async () => {
+    const endpoint = { ticket: { ticket: any("CommandGetSqlInfo") } };
+    const info = { endpoint: Array.from({ length: 101 }, () => endpoint) };
+    await expect(calls.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info }))).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(/more than 100 tickets/u) as unknown,
     });
   });
 });

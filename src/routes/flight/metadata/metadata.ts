@@ -1,5 +1,6 @@
 /** The metadata commands of Flight SQL (FlightSql.proto): their schemas, which are the standard's, and their rows. */
 import type { ArrowValue } from "../../../query/arrow/arrow-values.js";
+import { ServiceError } from "../../../runtime/errors.js";
 import { catalogName, schemaName, tableType } from "../../../query/sql/catalog-names.js";
 import type { QueryService } from "../../../query/query-service.js";
 import type { QueryCaller } from "../../../query/statement.js";
@@ -75,11 +76,18 @@ export function metadataResult(queries: QueryService, caller: QueryCaller, comma
   }
 }
 
+/** Longest pattern: a hundred times the longest name. */
+const maxPatternLength = 10_000;
+
 /**
  * A search pattern (FlightSql.proto, CommandGetTables): `%` is any text, `_` any character, and a
  * backslash takes the next one as it is. Names compare regardless of case, as they do in SQL.
+ * @throws ServiceError BAD_REQUEST for one that is too long
  */
 export function likePattern(pattern: string): (name: string) => boolean {
+  if (pattern.length > maxPatternLength) {
+    throw new ServiceError("BAD_REQUEST", `A pattern has at most ${maxPatternLength} characters.`);
+  }
   const tokens: (string | symbol)[] = [];
   let escaped = false;
   for (const character of pattern.toLowerCase()) {
