@@ -15,9 +15,14 @@ import type { ParameterValue } from "../gate/parameters.js";
 type TextReader = (row: number) => string | null;
 
 interface DictionaryPart {
+  /** Its first place in the dictionary. */
+  readonly start: number;
   readonly rows: number;
   readonly text: TextReader;
 }
+
+/** What a value takes in a handle beside its text, at least: `[0,""],`. */
+const valueCharacters = 7;
 
 /** The values of a stream of batches: one list per row, in the order of the columns. */
 export class BatchValues {
@@ -28,7 +33,10 @@ export class BatchValues {
   readonly #maxCharacters: number;
   #characters = 0;
 
-  /** @param maxCharacters of all texts: many rows may refer to the same bytes, and each has its own text */
+  /**
+   * @param maxCharacters of all values in a handle: many rows may refer to the same bytes, and each has its own text;
+   *   nulls need no bytes at all
+   */
   constructor(fields: readonly ReadField[], maxCharacters: number) {
     this.fields = fields;
     this.#maxCharacters = maxCharacters;
@@ -40,9 +48,11 @@ export class BatchValues {
     if (field === undefined) {
       throw bad("No column refers to the dictionary.");
     }
-    const part = { rows: values.rows, text: textReader(field.type, values, field.name) };
-    const before = delta ? (this.#dictionaries.get(id) ?? []) : [];
-    this.#dictionaries.set(id, [...before, part]);
+    const text = textReader(field.type, values, field.name, this.#maxCharacters);
+    const parts = (delta ? this.#dictionaries.get(id) : undefined) ?? [];
+    const last = parts.at(-1);
+    parts.push({ start: last === undefined ? 0 : last.start + last.rows, rows: values.rows, text });
+    this.#dictionaries.set(id, parts);
   }
 
   /**
@@ -80,10 +90,10 @@ export class BatchValues {
 
   #reader({ name, type, indices }: ReadField, column: ReadColumn): TextReader {
     if (indices === null) {
-      return textReader(type, column, name);
+      return textReader(type, column, name, this.#maxCharacters);
     }
     const parts = this.#dictionaries.get(indices.dictionaryId) ?? [];
-    const index = textReader(indices.type, column, name);
+    const index = textReader(indices.type, column, name, this.#maxCharacters);
     return (row) => {
       const place = index(row);
       return place === null ? null : textAt(parts, Number(place), name);
@@ -91,22 +101,33 @@ export class BatchValues {
   }
 
   #count(text: string | null): string | null {
-    this.#characters += text?.length ?? 0;
+    this.#characters += valueCharacters + (text?.length ?? 0);
     if (this.#characters <= this.#maxCharacters) {
       return text;
     }
-    throw new ServiceError("PAYLOAD_TOO_LARGE", `The values take more than ${this.#maxCharacters} characters as text.`);
+    throw tooLong(this.#maxCharacters);
   }
 }
 
-/** The value at a place of a dictionary that came in parts. */
+function tooLong(maxCharacters: number): ServiceError {
+  return new ServiceError("PAYLOAD_TOO_LARGE", `The values take more than ${maxCharacters} characters as text.`);
+}
+
+/** The value at a place of a dictionary that came in parts: each of them may be of one value, or of none. */
 function textAt(parts: readonly DictionaryPart[], place: number, name: string): string | null {
-  let rest = place;
-  for (const { rows, text } of parts) {
-    if (rest >= 0 && rest < rows) {
-      return text(rest);
+  let [low, high] = [0, parts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((parts[middle]?.start ?? 0) > place) {
+      high = middle;
+    } else {
+      low = middle + 1;
     }
-    rest -= rows;
+  }
+  // The last one that starts there or in front of it.
+  const part = parts[low - 1];
+  if (part !== undefined && place - part.start < part.rows) {
+    return part.text(place - part.start);
   }
   throw bad(`A row of ${shown(name)} refers to a value that its dictionary does not have.`);
 }
@@ -180,7 +201,7 @@ const dayNs = 86_400_000_000_000n;
 /** The end of a {@link timeText}. */
 const midnight = " 00:00:00.000000000";
 
-function textReader(type: ReadType, column: ReadColumn, name: string): TextReader {
+function textReader(type: ReadType, column: ReadColumn, name: string, maxCharacters: number): TextReader {
   if (type.kind === "null") {
     return () => null;
   }
@@ -193,7 +214,9 @@ function textReader(type: ReadType, column: ReadColumn, name: string): TextReade
   const present = (row: number): boolean =>
     validity.length === 0 || ((validity.at(row >> 3) ?? 0) & (1 << (row & 7))) !== 0;
   const read =
-    type.kind === "list" ? listReader(type, values, column.items, name) : valueReader(type, values, bytes, name);
+    type.kind === "list"
+      ? listReader(type, values, column.items, name, maxCharacters)
+      : valueReader(type, values, bytes, name);
   if (validity.length > 0 && validity.length * 8 < column.rows) {
     throw bad("A column is cut short.");
   }
@@ -211,12 +234,13 @@ function listReader(
   offsets: Uint8Array,
   items: ReadColumn | null,
   name: string,
+  maxCharacters: number,
 ): (row: number) => string {
   if (items === null) {
     throw bad("A column lacks the values of its lists.");
   }
   const view = new DataView(offsets.buffer, offsets.byteOffset, offsets.byteLength);
-  const text = textReader(item, items, name);
+  const text = textReader(item, items, name, maxCharacters);
   const at = (row: number): number => {
     if (typeof layout === "number") {
       return row * layout;
@@ -231,8 +255,14 @@ function listReader(
     if (to - from > maxListItems) {
       throw bad(`A list of ${shown(name)} has more than ${maxListItems} values.`);
     }
+    let characters = 0;
     const texts = Array.from({ length: to - from }, (_, i) => {
       const value = text(from + i);
+      // Here, too: one list may refer to the same bytes many times.
+      characters += value?.length ?? 0;
+      if (characters > maxCharacters) {
+        throw tooLong(maxCharacters);
+      }
       return value === null ? "NULL" : `"${value.replaceAll(/["\\]/gu, String.raw`\$&`)}"`;
     });
     return `[${texts.join(",")}]`;

@@ -6,7 +6,7 @@ import type { ServerDuplexStream } from "@grpc/grpc-js";
 
 import { BatchValues } from "../../query/arrow/parameter-values.js";
 import { bindParameters } from "../../query/gate/parameters.js";
-import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
+import { openTicket, sealTicket, type StatementContent, statementLifeMs } from "../../query/ticket.js";
 import { onAbort } from "../../runtime/aborts.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight/flight-actions.js";
@@ -24,9 +24,6 @@ import { notFlightSql, readOnly } from "./status.js";
 /** Most rows of values, and most bytes of Arrow messages, of one DoPut: they travel in the handle. */
 const maxSets = 1000;
 const maxBytes = 1 << 20;
-/** Most characters of the values as text. */
-const maxCharacters = 4 << 20;
-
 /**
  * Longest handle with values: a FlightInfo holds it twice, in the descriptor and in the ticket, and many clients
  * take messages of 4 MiB.
@@ -40,24 +37,20 @@ export async function doPut(
   signal: AbortSignal,
 ): Promise<Buffer> {
   const { principal } = await authenticateCall(context.authenticator, call.metadata);
-  const upload: Upload = { handle: null, values: null, bytes: 0 };
+  const { ticketSecret, clock } = context;
+  const upload: Upload = { handle: null, statement: null, values: null, bytes: 0 };
   await eachMessage(call, signal, (message) => {
-    receive(upload, message);
+    receive(upload, message, (handle) => openTicket(ticketSecret, principal, "statement", handle, clock.nowMs()));
   });
-  const { handle, values } = upload;
-  if (handle === null) {
+  const { handle, statement, values } = upload;
+  if (handle === null || statement === null) {
     throw bad("The stream is empty.");
   }
-  const { ticketSecret, clock } = context;
-  const statement = openTicket(ticketSecret, principal, "statement", handle, clock.nowMs());
   const { declared } = statement;
   if (values === null) {
     throw bad("The stream holds no schema.");
   }
   const { fields, sets } = values;
-  if (fields.length !== declared.length) {
-    throw bad(`The statement takes ${declared.length} parameters and ${fields.length} were bound.`);
-  }
   if (sets.length === 0 && fields.length > 0) {
     throw bad("No row of values was bound.");
   }
@@ -80,6 +73,7 @@ export async function doPut(
 interface Upload {
   /** Of the statement, from the first message. */
   handle: Uint8Array | null;
+  statement: StatementContent | null;
   /** From the schema on. */
   values: BatchValues | null;
   bytes: number;
@@ -112,10 +106,12 @@ function eachMessage(
   });
 }
 
-function receive(upload: Upload, message: Buffer): void {
+/** @param open reads a handle, and throws for one that is not the caller's */
+function receive(upload: Upload, message: Buffer, open: (handle: Uint8Array) => StatementContent): void {
   const data = decodeFlightData(message);
   // What is no statement of ours is refused by its first message, before more of it is read.
   upload.handle ??= handleOf(data.descriptor);
+  upload.statement ??= open(upload.handle);
   upload.bytes += message.length;
   if (upload.bytes > maxBytes) {
     throw tooMuch();
@@ -128,7 +124,11 @@ function receive(upload: Upload, message: Buffer): void {
     if (upload.values !== null) {
       throw bad("The stream holds a second schema.");
     }
-    upload.values = new BatchValues(read.fields, maxCharacters);
+    const { declared } = upload.statement;
+    if (read.fields.length !== declared.length) {
+      throw bad(`The statement takes ${declared.length} parameters and ${read.fields.length} were bound.`);
+    }
+    upload.values = new BatchValues(read.fields, maxHandleBytes);
     return;
   }
   const { values } = upload;

@@ -84,6 +84,9 @@ export type ReadMessage =
   | ReadDictionary;
 
 const maxColumns = 2000;
+/** Columns may share a name and pairs of metadata in a message: its bytes bound neither what is read nor what is kept. */
+const maxNameBytes = 1000;
+const maxPairs = 100;
 /** Bits of each Precision of Schema.fbs. */
 const floatBits = [16, 32, 64] as const;
 /** Schema.fbs IntervalUnit. */
@@ -154,6 +157,9 @@ function readSchema(buffer: FlatBuffer, schema: number): ReadField[] {
   }
   return Array.from({ length: count }, (_, i) => {
     const field = buffer.tableOf(schema, 1, i);
+    if (buffer.vectorLength(field, 0, 1) > maxNameBytes) {
+      throw malformed(`has a column whose name takes more than ${maxNameBytes} bytes`);
+    }
     const name = buffer.string(field, 0);
     const type = readType(buffer, field, name);
     return { name, type, indices: buffer.has(field, 4) ? readIndices(buffer, field) : null };
@@ -255,7 +261,11 @@ function isExtension(buffer: FlatBuffer, field: number, name: string): boolean {
   const is = (pair: number, slot: number, text: string): boolean =>
     // Its length first: many pairs may share one long text.
     buffer.vectorLength(pair, slot, 1) === text.length && buffer.string(pair, slot) === text;
-  return Array.from({ length: buffer.vectorLength(field, 6, 4) }, (_, i) => buffer.tableOf(field, 6, i)).some(
+  const pairs = buffer.vectorLength(field, 6, 4);
+  if (pairs > maxPairs) {
+    throw malformed(`has a column with more than ${maxPairs} pairs of metadata`);
+  }
+  return Array.from({ length: pairs }, (_, i) => buffer.tableOf(field, 6, i)).some(
     (pair) => is(pair, 0, "ARROW:extension:name") && is(pair, 1, name),
   );
 }
