@@ -14,6 +14,7 @@
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.
  * - A worker is free again once a batch is encoded, not when it is committed.
+ * - Requests that a segment had no room for wait again: what others of their batch hold shows when it is decoded.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
  * - An unexpected failure of a batch (not an outage of storage) is bisected, so that a request that
@@ -40,7 +41,10 @@ import { WaitingRequests } from "./waiting-requests.js";
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
   readonly commit: SegmentCommit;
-  /** The result of a request of the batch, valid once `commit` has been committed. */
+  /**
+   * The result of a request of the batch, valid once `commit` has been committed; unavailable: there was no room for it,
+   * and there is for the first of a batch.
+   */
   result(index: number): IngestResult;
 }
 
@@ -370,7 +374,13 @@ export class Batcher implements IngestSink, Component {
   #answerStored(batch: readonly PendingRequest[], encoded: EncodedBatch): void {
     this.#lastProgressMs = this.#options.clock.monotonicMs();
     batch.forEach((request, index) => {
-      this.#answer(request, encoded.result(index));
+      const result = encoded.result(index);
+      if (result.kind === "unavailable") {
+        this.#queue.add(request);
+        this.#schedule();
+      } else {
+        this.#answer(request, result);
+      }
     });
   }
 

@@ -41,6 +41,8 @@ export interface SegmentBuilderOptions {
  * as much takes no further request: thousands of small bodies may each inflate to the limit.
  */
 const decodedPerInflatedByte = 4;
+/** Nor after so many blocks: a batch has at most as many requests, and all of their senders wait for its transaction. */
+const fullBlocks = 8192;
 
 const full: RequestOutcome = { kind: "unavailable", retryAfterSeconds: 1 };
 
@@ -60,6 +62,8 @@ export class SegmentBuilder {
   readonly #insertTime = new Uint8Array(8);
   readonly #blocks = new BlockSet();
   #decodedBytes = 0;
+  /** Also those that are left out. */
+  #readBlocks = 0;
 
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
@@ -84,6 +88,7 @@ export class SegmentBuilder {
     this.#groups.clear();
     this.#blocks.begin(excludedBlocks);
     this.#decodedBytes = 0;
+    this.#readBlocks = 0;
     const view = new DataView(this.#insertTime.buffer);
     view.setBigInt64(0, receivedUnixNano, true);
     this.#context.receivedLow = view.getInt32(0, true);
@@ -96,7 +101,7 @@ export class SegmentBuilder {
    */
   add(body: Uint8Array, head: BodyHead): RequestOutcome {
     const decodedLimit = this.#options.maxInflatedBytes * decodedPerInflatedByte;
-    if (this.#decodedBytes >= decodedLimit) {
+    if (this.#decodedBytes >= decodedLimit || this.#readBlocks >= fullBlocks) {
       return full;
     }
     const rows = this.#rowsOf(head.audience);
@@ -127,6 +132,7 @@ export class SegmentBuilder {
     } finally {
       context.scanner.flush();
       this.#decodedBytes += context.decodedBytes;
+      this.#readBlocks += context.blocks;
     }
   }
 

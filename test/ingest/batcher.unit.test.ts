@@ -15,7 +15,8 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 interface Encoding {
   readonly names: readonly string[];
   readonly excluded: readonly string[];
-  readonly done: (names?: readonly string[]) => void;
+  /** @param names of the blocks that are stored. @param without the requests that there was no room for */
+  readonly done: (names?: readonly string[], without?: readonly string[]) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -53,16 +54,13 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
             names: own,
             excluded: [...excludedBlocks],
             fail: reject,
-            done: (stored = own) => {
+            done: (stored = own, without = []) => {
               resolve({
                 commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
-                result: () => ({
-                  kind: "stored",
-                  records: 1,
-                  rejected: 0,
-                  rejectedReason: null,
-                  droppedAttributes: 0,
-                }),
+                result: (index) =>
+                  without.includes(own[index] ?? "")
+                    ? { kind: "unavailable", retryAfterSeconds: 1 }
+                    : { kind: "stored", records: 1, rejected: 0, rejectedReason: null, droppedAttributes: 0 },
               });
             },
           });
@@ -241,6 +239,28 @@ describe("answering", () => {
     expect(encodings).toHaveLength(2);
     expect(kinds()).toEqual({ a: ["unavailable"], b: ["unavailable"], c: ["unavailable"] });
   });
+});
+
+test("requests that the segment of their batch had no room for are in the next one, and answered once", async () => {
+  const { batcher, submit, encodings, commits, kinds } = setUp();
+  submit("a");
+  submit("b");
+  submit("c");
+  await turn();
+  encodings[0]?.done(["a"], ["b", "c"]);
+  await turn();
+  commits[0]?.done({ kind: "committed" });
+  await turn();
+  await turn();
+  expect(kinds()).toEqual({ a: ["stored"] });
+  expect(batcher.unanswered).toBe(2);
+  expect(encodings[1]?.names).toEqual(["b", "c"]);
+  encodings[1]?.done();
+  await turn();
+  commits[1]?.done({ kind: "committed" });
+  await turn();
+  expect(kinds()).toEqual({ a: ["stored"], b: ["stored"], c: ["stored"] });
+  expect(batcher.unanswered).toBe(0);
 });
 
 describe("failures", () => {

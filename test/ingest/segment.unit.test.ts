@@ -253,6 +253,24 @@ describe("memory", () => {
     });
   });
 
+  it("is bounded by resources: others wait for the rows that each of them is in the catalogue", () => {
+    const builder = createBuilder(16 * 1024 * 1024);
+    const of = (count: number, from = 0): Uint8Array =>
+      join(...Array.from({ length: count }, (_, i) => field(1, field(3, utf8(String(from + i))))));
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(16_385), plainHead(1))).toEqual({
+      kind: "failed",
+      code: "PAYLOAD_TOO_LARGE",
+      message: "the request has more than 16384 resources; send fewer in one",
+    });
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(8191), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(8193, 10_000), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(1, 20_000), plainHead(1)).kind).toBe("unavailable");
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(16_384, 30_000), plainHead(1)).kind).toBe("stored");
+  });
+
   it("is reused between segments without leaving anything of the last one", () => {
     const builder = createBuilder();
     const rich = oneLog({ body: { stringValue: "first" }, traceId: Array(16).fill(1), severityText: "INFO" }, checkout);

@@ -17,6 +17,12 @@ export class DecodedSizeError extends Error {
  */
 export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word: 8 } as const;
 
+/**
+ * Most blocks of a request. Each may be of a process that nobody knows, and then is three rows of the catalogue, in a
+ * transaction that others wait for.
+ */
+export const maxBlocks = 16_384;
+
 /** Characters of a UUID's text. */
 export const uuidTextLength = 36;
 
@@ -76,6 +82,8 @@ export class DecodeContext {
   decodedLimit = 0;
   /** Bytes that it did decode to, roughly; see {@link decodedCost}. */
   decodedBytes = 0;
+  /** Blocks so far. */
+  blocks = 0;
   /** Rows kept. */
   records = 0;
   /** Records taken back, and the first reason. */
@@ -117,6 +125,7 @@ export class DecodeContext {
   start(decodedLimit: number): void {
     this.decodedLimit = decodedLimit;
     this.decodedBytes = 0;
+    this.blocks = 0;
     this.records = 0;
     this.rejected = 0;
     this.rejectedReason = null;
@@ -132,6 +141,14 @@ export class DecodeContext {
       const most = this.decodedLimit;
       throw new DecodedSizeError(`the request decodes to more than ${most} bytes; send fewer records in one`);
     }
+  }
+
+  /** Counts a block; throws {@link DecodedSizeError} beyond {@link maxBlocks} or the limit. */
+  chargeBlock(): void {
+    if (++this.blocks > maxBlocks) {
+      throw new DecodedSizeError(`the request has more than ${maxBlocks} resources; send fewer in one`);
+    }
+    this.charge(decodedCost.block);
   }
 
   /** Counts records that are not stored. */

@@ -73,7 +73,7 @@ function decodeEntry(
 ): void {
   const { reader } = context;
   reader.enter(depthOfEntry);
-  context.charge(decodedCost.block);
+  context.chargeBlock();
   context.hasTime = false;
   const counts = context.counts();
   const firstMark = rowsOf(rows.primary(signal));
