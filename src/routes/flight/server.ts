@@ -117,34 +117,57 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
 }
 
 /**
- * Ends handshakes that send too much, and the call that has sent most when all together did. The library limits one
- * message of one call, and holds each until it is whole.
+ * Ends handshakes that send too much, and when all calls together did, the one that has sent most of the caller who has
+ * sent most: else one with many small calls would end the large ones of others. The library limits one message of one
+ * call, and holds each until it is whole.
  */
 function boundRequests(server: Server): void {
-  const held = new Map<ServerHttp2Stream, number>();
+  /** By the credential that calls came with; unknown ones are refused before anything is held. */
+  const callers = new Map<string, Held>();
   let total = 0;
   for (const http2 of http2ServersOf(server)) {
     http2.prependListener("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       const isHandshake = headers[constants.HTTP2_HEADER_PATH] === handshakePath;
+      const credential = headers.authorization ?? "";
       stream.on("data", ({ length }: Buffer) => {
         // What comes behind an answer is dropped.
         if (stream.headersSent) {
           return;
         }
-        const bytes = (held.get(stream) ?? 0) + length;
-        held.set(stream, bytes);
+        const own = callers.get(credential) ?? { bytes: 0, calls: new Map<ServerHttp2Stream, number>() };
+        const bytes = (own.calls.get(stream) ?? 0) + length;
+        own.calls.set(stream, bytes);
+        own.bytes += length;
+        callers.set(credential, own);
         total += length;
         if (isHandshake && bytes > maxHandshakeBytes) {
           stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
         } else if (total > maxHeldBytes) {
-          const [most] = [...held].reduce((a, b) => (b[1] > a[1] ? b : a));
+          const { calls } = [...callers.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
+          const [most] = [...calls].reduce((a, b) => (b[1] > a[1] ? b : a));
           most.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
         }
       });
       stream.once("close", () => {
-        total -= held.get(stream) ?? 0;
-        held.delete(stream);
+        const own = callers.get(credential);
+        const bytes = own?.calls.get(stream);
+        if (own === undefined || bytes === undefined) {
+          return;
+        }
+        total -= bytes;
+        own.bytes -= bytes;
+        own.calls.delete(stream);
+        if (own.calls.size === 0) {
+          callers.delete(credential);
+        }
       });
     });
   }
+}
+
+/** What a caller has sent in calls that have no answer. */
+interface Held {
+  bytes: number;
+  /** Bytes of each. */
+  readonly calls: Map<ServerHttp2Stream, number>;
 }

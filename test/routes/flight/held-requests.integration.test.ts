@@ -23,7 +23,8 @@ beforeAll(async () => {
   const authenticator: Authenticator = {
     name: "one caller",
     authenticateNow: () => null,
-    authenticate: (authorization) => Promise.resolve(authorization === "Bearer known" ? known : invalidToken),
+    authenticate: (authorization) =>
+      Promise.resolve(["Bearer known", "Bearer other"].includes(authorization) ? known : invalidToken),
     stop: () => Promise.resolve(),
   };
   server = await startFlightServer({
@@ -102,6 +103,25 @@ it("the call that has sent most ends when all together hold too much", async () 
   expect(ended).toHaveLength(1);
   expect(small.closed).toBe(false);
   for (const stream of [small, ...large]) {
+    stream.close();
+  }
+});
+
+it("one caller with many calls does not end the larger call of another", async () => {
+  const ended: string[] = [];
+  const send = (who: string, bytes: number): ClientHttp2Stream => {
+    const stream = open("DoPut", bytes, { authorization: `Bearer ${who}` });
+    stream.on("error", () => ended.push(who));
+    return stream;
+  };
+  const small = Array.from({ length: 126 }, () => send("known", 1 << 20));
+  await until(() => small.every((stream) => stream.writableLength === 0));
+  const large = send("other", 8 << 20);
+  await until(() => large.closed || large.writableLength === 0);
+  await until(() => ended.length > 0);
+  expect(new Set(ended)).toEqual(new Set(["known"]));
+  expect(large.closed).toBe(false);
+  for (const stream of [large, ...small]) {
     stream.close();
   }
 });
