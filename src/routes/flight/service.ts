@@ -3,6 +3,8 @@
  * bytes; what they mean is in `src/wire/flight`, what they do in the files beside this one. Tickets and handles of prepared
  * statements are self-contained, so any server of a group takes over from any other.
  */
+import { setMaxListeners } from "node:events";
+
 import {
   Metadata,
   ServerInterceptingCall,
@@ -79,6 +81,8 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
   const count = createCallCounter(o);
   const bytesSent = o.metrics.counter("flight_result_bytes_total", "Bytes of results sent");
   const stopping = new AbortController();
+  // Every call listens to it.
+  setMaxListeners(0, stopping.signal);
   const { unary, streaming, streamingMessages, bidirectional } = createHandlers(o, count, stopping.signal);
   const methodsOfService: UntypedServiceImplementation = {
     Handshake: bidirectional("Handshake", (call, signal) => handshake(o, call, signal), {

@@ -107,7 +107,9 @@ it("the call that has sent most ends when all together hold too much", async () 
   }
 });
 
-it("one caller with many calls does not end the larger call of another", async () => {
+it("one caller with many calls does not end the larger call of another, and the system is warned of no leak", async () => {
+  const warnings: Error[] = [];
+  process.on("warning", (warning) => warnings.push(warning));
   const ended: string[] = [];
   const send = (who: string, bytes: number): ClientHttp2Stream => {
     const stream = open("DoPut", bytes, { authorization: `Bearer ${who}` });
@@ -121,6 +123,7 @@ it("one caller with many calls does not end the larger call of another", async (
   await until(() => ended.length > 0);
   expect(new Set(ended)).toEqual(new Set(["known"]));
   expect(large.closed).toBe(false);
+  expect(warnings.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning");
   for (const stream of [large, ...small]) {
     stream.close();
   }
