@@ -301,6 +301,28 @@ describe("histogram_increases", () => {
         histogram("delta", 0, 1, [1, 2, 3], ["temporality = 'delta'"]),
         histogram("delta", 0, 1, [1, 2, 3], ["temporality = 'delta'"]),
         histogram("delta", 1, 2, [1, 2, 3], ["temporality = 'delta'"]),
+        // Of one time and one count, each several times.
+        ...[2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0].map((n) =>
+          histogram("as many", 0, 1, [n, 6 - n, 0], ["temporality = 'delta'", `sum = ${n}::DOUBLE`]),
+        ),
+        ...[2, 0, 1, 1, 0, 2].flatMap((n) => [
+          histogram("as many without sum", 0, 1, [n, 6 - n, 0], ["temporality = 'delta'", "sum = NULL::DOUBLE"]),
+          histogram(
+            "as many without sum",
+            0,
+            1,
+            [],
+            [...exponential(0, n, [6]), "temporality = 'delta'", "sum = NULL::DOUBLE"],
+          ),
+          // The same, with empty buckets around it.
+          histogram(
+            "as many without sum",
+            0,
+            1,
+            [],
+            [...exponential(0, n - 2, [0, 0, 6, 0]), "temporality = 'delta'", "sum = NULL::DOUBLE"],
+          ),
+        ]),
         histogram(
           "no buckets",
           -1,
@@ -323,6 +345,17 @@ describe("histogram_increases", () => {
         histogram("zero width", -600, 1, [], [...exponential(0, 0, [2]), "zero_threshold = 0.5::DOUBLE"]),
       ].join(" UNION ALL BY NAME "),
     });
+  });
+
+  it.each([
+    ["as many", 3, "[3.0, 15.0, 0.0]"],
+    ["as many without sum", 6, "[3.0, 15.0, 0.0]"],
+  ])("count points of one time once where they are equal, and apart where not: %s", async (name, points, counts) => {
+    expect(
+      await t.plainRows(
+        `SELECT count(*)::INTEGER AS points, CAST(histogram_merge(histogram).bucket_counts AS VARCHAR) AS counts FROM histogram_increases WHERE name = '${name}'`,
+      ),
+    ).toEqual([{ points, counts }]);
   });
 
   it.each([

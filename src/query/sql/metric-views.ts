@@ -136,6 +136,17 @@ const bucketsFell = (rises: string, counts: string): string =>
 const signs = ["positive", "negative"] as const;
 const countsOf = (sign: Sign): string => `${sign}_bucket_counts`;
 
+/** A number for the counts of one sign, the same with and without empty buckets at the ends. */
+const filledHash = (sign: Sign): string => {
+  const counts = countsOf(sign);
+  const offset = `CAST(${sign}_offset AS BIGINT)`;
+  const firstFilled = (list: string): string => `list_position(list_transform(${list}, lambda svc_n: svc_n > 0), true)`;
+  return `CASE WHEN coalesce(list_max(${counts}), 0) = 0 THEN 0
+      WHEN ${counts}[1] > 0 AND ${counts}[-1] > 0 THEN hash(${offset}, ${counts})
+      ELSE list_transform([[${firstFilled(counts)}, len(${counts}) + 1 - ${firstFilled(`list_reverse(${counts})`)}]],
+        lambda svc_ends: hash(${offset} + svc_ends[1] - 1, ${counts}[svc_ends[1]:svc_ends[2]]))[1] END`;
+};
+
 /** Less the value before. The difference of unsigned numbers may be below zero. */
 const less = (name: string): string => `${name} - svc_before.${name} AS svc_${name}`;
 
@@ -148,6 +159,8 @@ interface HistogramKind {
   readonly compared: readonly string[];
   /** What keeps points apart beside their series. */
   readonly apart: readonly string[];
+  /** With count and sum, what a point says: two that differ in it at one time are two. */
+  readonly said: readonly string[];
   /** Of a point and the one before: `svc_X` for each list or number X that has a rise. */
   readonly rises: readonly string[];
   /** Whether the series began anew, of these. */
@@ -165,6 +178,7 @@ const explicitKind: HistogramKind = {
   widened: ["CAST(bucket_counts AS DOUBLE[]) AS bucket_counts"],
   compared: ["bucket_counts"],
   apart: ["explicit_bounds"],
+  said: ["bucket_counts"],
   // Numbers in pairs: to look one up in the other list takes twice as long.
   rises: [
     `CASE WHEN NOT svc_whole THEN list_transform(list_zip(bucket_counts, svc_before.bucket_counts[:len(bucket_counts)]),
@@ -196,6 +210,7 @@ const exponentialKind: HistogramKind = {
   ],
   compared: expHistogramColumns,
   apart: [],
+  said: ["scale", "zero_count", "zero_threshold", ...signs.map(filledHash)],
   rises: [
     less("zero_count"),
     ...signs.map(
@@ -240,13 +255,13 @@ const increasesOf = (rows: TableRows, inRange: readonly string[], kind: Histogra
            SELECT *, temporality = 'delta' OR svc_gap IS NULL OR svc_gap > ${lookbackNs} AS svc_whole
            FROM (
              SELECT *, svc_before.time AS svc_time, ${spans.replaceAll("svc_time", "svc_before.time")} FROM (
-               SELECT *, lag({time: time, count: count, sum: sum, ${before.join(", ")}}) OVER svc_w AS svc_before
+               SELECT *, lag({time: time, count: count, sum: sum, said: svc_said, ${before.join(", ")}}) OVER svc_w AS svc_before
                FROM (
                  SELECT * REPLACE (CAST(count AS DOUBLE) AS count, ${kind.widened.join(", ")}), ${seriesHash} AS svc_hash,
-                   ${epochHash(kind.apart)}
+                   ${epochHash(kind.apart)}, hash(${["sum", ...kind.said].join(", ")}) AS svc_said
                  FROM ${rows([...valid, kind.metricType])})
-               WINDOW svc_w AS ${window("count")}))
-           WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND sum IS NOT DISTINCT FROM svc_before.sum, false)
+               WINDOW svc_w AS ${window("count, svc_said")}))
+           WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND svc_said = svc_before.said, false)
              AND (temporality = 'delta' OR coalesce(svc_gap <= ${lookbackNs}, false) OR coalesce(svc_age <= ${lookbackNs}, false)))))
      ${whereSql(inRange)}`;
 };
