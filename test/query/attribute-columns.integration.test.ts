@@ -115,6 +115,37 @@ describe("an attribute of merged rows", () => {
   });
 });
 
+it.each([
+  ["properties ->> 'code'", "property_get(properties, 'code')"],
+  ["attr(properties, 'code')", "property_get(log_entries.properties, 'code')"],
+])("stays apart in grouping sets where it is written in two ways: %s and %s", async (one, other) => {
+  await add(routes);
+  await merge();
+  const rows = await t.caller.rows(
+    `SELECT ${one} AS a, ${other} AS b, count(*)::INTEGER AS n FROM log_entries GROUP BY GROUPING SETS ((${one}), (${other}))`,
+  );
+  expect(rows.map(({ a, b, n }) => `${String(a)} ${String(b)} ${String(n)}`).toSorted()).toEqual([
+    "200 null 50",
+    "201 null 50",
+    "null 200 50",
+    "null 201 50",
+  ]);
+});
+
+it("is read from its column in grouping sets where it is always written alike", async () => {
+  await add(routes);
+  const [file = ""] = await merge();
+  await destroyColumn(file, "properties");
+  const rows = await t.caller.rows(
+    "SELECT attr(properties, 'code') AS code, count(*)::INTEGER AS n FROM log_entries GROUP BY ROLLUP (attr(properties, 'code'), level) HAVING grouping(level) = 1",
+  );
+  expect(rows.map(({ code, n }) => `${String(code)} ${String(n)}`).toSorted()).toEqual([
+    "200 50",
+    "201 50",
+    "null 100",
+  ]);
+});
+
 it("is the same in every object, however it is stored, whatever its name and value", async () => {
   const random = seededRandom(7);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;

@@ -144,8 +144,10 @@ export class OwnColumns {
         time["column_names"] = [alias, comparedTime];
       }
       const columns = new Map<string, AttributeColumn>();
-      for (const { part, attribute } of callsOn(alias)) {
-        const column = this.#columnOf(attribute);
+      const calls = callsOn(alias);
+      const apart = groupedApart(select, calls);
+      for (const { part, attribute } of calls) {
+        const column = apart.has(attribute) ? null : this.#columnOf(attribute);
         if (column !== null) {
           columns.set(attribute, column);
           changing.set(part, [column, alias]);
@@ -261,6 +263,32 @@ function attributeCalls(expressions: readonly Tree[], alone: boolean): (alias: s
     }
   }
   return (alias) => [...(found.get(alias) ?? []), ...(alone ? (found.get("") ?? []) : [])];
+}
+
+/**
+ * Attributes that grouping sets name in several ways. To DuckDB each way is a group of its own, null where a set lacks it;
+ * as one column they would be one.
+ */
+function groupedApart(select: Tree, calls: readonly AttributeCall[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  const { group_expressions: groups, group_sets: sets } = select;
+  if (!Array.isArray(sets) || sets.length < 2 || groups === undefined) {
+    return found;
+  }
+  const grouped = new Set(expressionsOf({ groups }));
+  const ways = new Map<string, string>();
+  for (const { part, attribute } of calls) {
+    if (grouped.has(part)) {
+      const way = foldName(
+        `${textOf(part, "function_name")} ${JSON.stringify(treesOf(part, "children")[0]?.["column_names"])}`,
+      );
+      if ((ways.get(attribute) ?? way) !== way) {
+        found.add(attribute);
+      }
+      ways.set(attribute, way);
+    }
+  }
+  return found;
 }
 
 /** The attribute that a call reads of a table, else null. */
