@@ -88,6 +88,12 @@ export type EngineValue =
   /** A VARCHAR[]. */
   | { readonly texts: readonly string[] };
 
+/** The name of a column or of a field in it, and those of its fields. */
+export interface FieldNames {
+  readonly name: string;
+  readonly children: readonly FieldNames[];
+}
+
 /** One statement of a job. */
 export type EngineStep =
   | {
@@ -113,7 +119,7 @@ export type EngineStep =
       readonly sql: string;
       readonly values?: readonly EngineValue[];
       /** Of the columns, when there are as many; else DuckDB's. */
-      readonly names?: readonly string[];
+      readonly names?: readonly FieldNames[];
       /**
        * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of
        * files that is completed only here is opened once.

@@ -143,10 +143,13 @@ export class QueryService {
       const local = async (note?: string): Promise<QueryStream> => {
         const files = await this.#o.files.hold(objects, ask.signal);
         held.files = files;
+        // The columns of the result are called what they are with the first values. What is called otherwise within them
+        // with other values makes another result of it.
+        const { names = [] } = inspection.executable;
+        const called = further.length === 0 ? names : names.map(({ name }) => ({ name, children: [] }));
         const starts = plans.map((plan, i) => () => {
           const { executable } = inspections[i] ?? inspection;
-          // The columns of the result are called what they are with the first values.
-          const named = { ...executable, names: inspection.executable.names ?? [] };
+          const named = { ...executable, names: called };
           return backend.run(named, plan.sources(files), note === undefined ? ask : { ...ask, note });
         });
         const [only, ...more] = starts;

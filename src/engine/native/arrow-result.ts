@@ -1,7 +1,16 @@
 /** The Arrow side of a result: its schema, its dictionaries, and its chunks as DuckDB converts them. */
 import { encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
-import { narrowed, type NativeField, readSchema, schemaBytes, textField, toArrowFields } from "./arrow-schema.js";
+import {
+  narrowed,
+  type NativeField,
+  readSchema,
+  renamed,
+  schemaBytes,
+  textField,
+  toArrowFields,
+} from "./arrow-schema.js";
+import type { FieldNames } from "../protocol.js";
 import { type Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
 import { holdsType, isSameInArrow, typeIds } from "./logical-types.js";
@@ -56,8 +65,11 @@ export class ArrowConverter {
     return this.#held + this.#kept.length;
   }
 
-  /** @throws DuckDbError for a type that Arrow does not have */
-  schema(columns: readonly ColumnHandle[]): ArrowSchema {
+  /**
+   * @param called what the columns and their fields are called, when there are as many; else DuckDB's names
+   * @throws DuckDbError for a type that Arrow does not have
+   */
+  schema(columns: readonly ColumnHandle[], called: readonly FieldNames[] = []): ArrowSchema {
     const { duckdb, memory, release } = this.#native;
     this.#refuseLargeIntegers(columns);
     const out = this.#slots + maxHeldChunks * arrayBytes;
@@ -68,7 +80,7 @@ export class ArrowConverter {
       throw this.#refused(error, columns);
     }
     try {
-      const fields = readSchema(this.#native, out).children.map((field, i) =>
+      const fields = renamed(readSchema(this.#native, out).children, called).map((field, i) =>
         duckdb.get_type_id(columns[i]?.type ?? 0) === typeIds.hugeint ? narrowed(field) : field,
       );
       const { ids, dictionaries } = this.#dictionaries(fields, types);

@@ -1,6 +1,7 @@
 /** An ArrowSchema of C (Arrow C data interface) as fields, and as the layout that their arrays have. */
 import type { ArrowField, ArrowType, TimeUnit } from "../../wire/flight/flight-arrow.js";
 import { type Native, DuckDbError } from "./connection.js";
+import type { FieldNames } from "../protocol.js";
 import type { Pointer } from "./library.js";
 
 /** How the values of an array lie in memory (Arrow columnar format, "Physical memory layout"). */
@@ -43,6 +44,17 @@ export const textField: NativeField = {
  */
 export function narrowed(field: NativeField): NativeField {
   return { ...field, type: { kind: "int", bits: 64, signed: true }, layout: { kind: "narrowed", name: field.name } };
+}
+
+/** Fields with other names, those within them too, wherever there are as many. */
+export function renamed(fields: readonly NativeField[], names: readonly FieldNames[]): readonly NativeField[] {
+  if (names.length !== fields.length) {
+    return fields;
+  }
+  return fields.map((field, i) => {
+    const { name, children } = names[i] ?? field;
+    return { ...field, name, children: renamed(field.children, children) };
+  });
 }
 
 /** Bytes of struct ArrowSchema. */

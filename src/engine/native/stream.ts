@@ -51,7 +51,7 @@ export function streamResult(
   try {
     const writer = new MessageWriter(native.c, sink.slots);
     const { fields, message, dictionaries, sameVectors } = withColumns(native, result, (columns) =>
-      converter.schema(renamed(columns, step.names)),
+      converter.schema(columns, step.names),
     );
     sink.send(writer.plain(message));
     for (const { id, values } of dictionaries) {
@@ -71,10 +71,6 @@ export function streamResult(
   } finally {
     converter.close();
   }
-}
-
-function renamed(columns: readonly ColumnHandle[], names: readonly string[] = []): readonly ColumnHandle[] {
-  return names.length === columns.length ? columns.map(({ type }, i) => ({ name: names[i] ?? "", type })) : columns;
 }
 
 /** Gives the columns of a result to `use`. */

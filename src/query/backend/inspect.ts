@@ -3,7 +3,7 @@
  * and the bounds of each view. The gate looks at a tree here, in the server; an engine parses the text, prints the tree
  * and describes the query over empty views. That takes three jobs at most, each a round trip.
  */
-import type { EngineStep, ParameterType, StepResult } from "../../engine/protocol.js";
+import type { EngineStep, FieldNames, ParameterType, StepResult } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
@@ -47,7 +47,7 @@ export interface Executable {
   /** Statements that make what it calls: before it, on the same connection. */
   readonly macros?: readonly string[];
   /** What the columns of its result were described as: what is executed may be another text. Absent: DuckDB's names. */
-  readonly names?: readonly string[];
+  readonly names?: readonly FieldNames[];
 }
 
 /** What there is to know about a query before it runs. Plain data. */
@@ -192,7 +192,7 @@ export async function inspect(inspector: Inspector, text: string, o: InspectOpti
   const { executable, ...rest } = inspected(query, times.values());
   return {
     ...rest,
-    executable: { ...executable, names: schema.map(({ name }) => name) },
+    executable: { ...executable, names: namesOf(schema) },
     fields: query.explain === "none" ? described : explainFields,
     parameters: await withFields(run, query.casts, declared),
   };
@@ -245,6 +245,10 @@ interface Description {
   readonly asked: readonly ParameterType[];
   /** Values of {@link GatedQuery.times}; null where one is no time. */
   readonly times: readonly (bigint | null)[];
+}
+
+function namesOf(fields: readonly ArrowField[]): FieldNames[] {
+  return fields.map(({ name, children }) => ({ name, children: namesOf(children) }));
 }
 
 /** None where values of parameters would tell them. */

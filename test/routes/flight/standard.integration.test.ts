@@ -387,6 +387,8 @@ describe("calls", () => {
     "SELECT (SELECT max(attr(properties, 'a')) FROM measures)",
     "SELECT EXISTS (FROM measures WHERE attr(properties, 'a') = 'b')",
     "SELECT attr(properties, 'a') || INTERVAL 1 DAY FROM spans WHERE kind_name = 'SERVER'",
+    "SELECT s FROM (SELECT time + INTERVAL 1 DAY, 1 FROM log_entries WHERE time > '2025-01-01') s",
+    "SELECT [{a: s}] FROM (SELECT INTERVAL 1 DAY, EXISTS (FROM spans WHERE time > '2025-01-01') FROM spans WHERE time > '2025-01-01') s",
     "SELECT list_transform([1], lambda x: x + 1) FROM log_entries WHERE time > '2025-01-01'",
   ])("%s: has the columns that were announced", async (query) => {
     const info = await calls.info(any("CommandStatementQuery", { query }));
