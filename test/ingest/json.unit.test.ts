@@ -128,6 +128,29 @@ describe("OTLP/JSON", () => {
     expect(rows.log_entries).toMatchObject([{ event_name: "e", msg: "b", flags: 1n }]);
   });
 
+  it("takes an integer beyond 64 bits for a double, as the JavaScript SDK writes large numbers", () => {
+    const values = [
+      "9223372036854775807",
+      "-9223372036854775808",
+      "9223372036854775808",
+      "-1e19",
+      '"1e+21"',
+      "1.5e300",
+    ];
+    const { outcome, rows } = decodeJson(
+      log(
+        `"body":{"arrayValue":{"values":[${values.map((value) => `{"intValue":${value}}`).join()}]}},"eventName":"e"`,
+      ),
+    );
+    expect(outcome).toMatchObject({ kind: "stored", records: 1, rejected: 0 });
+    expect(rows.log_entries).toMatchObject([
+      {
+        event_name: "e",
+        msg: "[9223372036854775807,-9223372036854775808,9223372036854776000.0,-10000000000000000000.0,1e+21,1.5e+300]",
+      },
+    ]);
+  });
+
   it("unescapes every escape, pairs of surrogates included", () => {
     const { rows } = decodeJson(
       log('"body":{"stringValue":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\ude00\\u0000 é漢😀"}'),
@@ -171,6 +194,8 @@ describe("OTLP/JSON", () => {
     ["a number for a string", log('"eventName":1')],
     ["a string for a bool", log('"body":{"boolValue":"true"}')],
     ["an unknown enum name", log('"severityNumber":"LOUD"')],
+    ["a fraction for an integer", log('"body":{"intValue":1.5}')],
+    ["a number that no double holds", log('"body":{"intValue":1e400}')],
     ["a negative count", log('"droppedAttributesCount":-1')],
     ["a count beyond 32 bits", log('"droppedAttributesCount":4294967296')],
     ["base64 of a wrong length", log('"body":{"bytesValue":"abcde"}')],

@@ -8,7 +8,8 @@
  * - null means an absent field; null in an array is an error.
  * - Unknown fields are skipped, but checked: syntax, nesting. Unknown enum names are errors.
  * - Integers may be written with fraction or exponent when their value is integral; out of range is an
- *   error, and so is a double that overflows.
+ *   error, and so is a double that overflows. An `intValue` beyond 64 bits is a double: the JavaScript SDK writes every
+ *   number without a fraction so, 1e21 too, which it sends as a double in protobuf.
  * - An id that is not hex fails its record, not the request: it becomes an id of a length that none has. So does text that
  *   is not Unicode: it stays text that is not UTF-8.
  * - Messages nest as deeply as in protobuf; in what is skipped, objects and arrays count.
@@ -35,6 +36,9 @@ const ascii = (text: string): Uint8Array => Uint8Array.from(text, (c) => c.charC
 const literalTrue = ascii("true");
 const literalFalse = ascii("false");
 const literalNull = ascii("null");
+
+/** Number of the field in AnyValue, the one message with a field of the kind int64. */
+const doubleValue = 4;
 
 /** Ids of up to this many bytes are read without a detour. */
 const longestId = 32;
@@ -364,6 +368,9 @@ export class JsonTranscoder {
     const bits = isFixed64 || kind === fieldKind.int64 || kind === fieldKind.uint64 ? 64 : 32;
     const isGood = parseInteger(bytes, start, end, isPlainInteger, isSigned, bits, words);
     if (!isGood) {
+      if (kind === fieldKind.int64 && this.#writeLargeNumber(parseDouble(bytes, start, end))) {
+        return;
+      }
       throw scanner.malformed("an integer is out of range or not integral");
     }
     const { low, high } = words;
@@ -376,6 +383,21 @@ export class JsonTranscoder {
     } else {
       out.varint64(low, high);
     }
+  }
+
+  /**
+   * An `intValue` beyond 64 bits, as the double that it is, in the place of its tag of one byte.
+   * @returns whether it is one; else nothing was written
+   */
+  #writeLargeNumber(value: number): boolean {
+    if (!Number.isFinite(value) || Math.abs(value) < 2 ** 63) {
+      return false;
+    }
+    const out = this.#out;
+    out.at--;
+    out.tag(doubleValue, wireType.fixed64);
+    out.double(value);
+    return true;
   }
 
   /** Skips a value of an unknown field; `depth` is its own if it nests. */
