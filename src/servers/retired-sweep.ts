@@ -1,7 +1,9 @@
 /** The removal of objects that have left the catalogue, from time to time. */
 import type { Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
+import { DatabasePace } from "../lake/retention/database-pace.js";
 import { sweepRetired } from "../lake/retire.js";
+import { systemClock } from "../runtime/clock.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -22,8 +24,13 @@ export function startRetiredSweep(
     "retired_sweep_failures_total",
     "Sweeps that could not remove some of the objects that nothing names any more",
   );
+  const pace = new DatabasePace(systemClock, retiredGraceMs);
   const sweep = async (): Promise<void> => {
     try {
+      if (await pace.jumped(sql)) {
+        logger.info("retired objects stay: the clock of the database was set on; waiting for an hour");
+        return;
+      }
       const { removedObjects, removedBytes, failure } = await sweepRetired(sql, store, retiredGraceMs);
       if (removedObjects > 0) {
         logger.info({ removedObjects, removedBytes }, "objects removed");
