@@ -36,7 +36,14 @@ export async function startLakeFiles(
           return createCachedReads({ remote, client, monotonicMs: () => systemClock.monotonicMs(), logger, metrics });
         });
   const files = await scope.start("cache of the lake", () =>
-    openCachedFiles({ remote: reads, directory, maxBytes: config.lakeCacheBytes, logger, metrics }),
+    openCachedFiles({
+      remote: reads,
+      ...(reads === remote ? {} : { origin: remote }),
+      directory,
+      maxBytes: config.lakeCacheBytes,
+      logger,
+      metrics,
+    }),
   );
   return { files, root: directory };
 }

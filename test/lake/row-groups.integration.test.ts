@@ -7,6 +7,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { openCachedFiles } from "../../src/lake/cache/cached-files.js";
+import type { RemoteObjects } from "../../src/lake/store/object-store.js";
 import {
   footerFile,
   groupsWithin,
@@ -188,5 +189,59 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
   const second = await files.hold([object], never);
   expect((await readFile(second.fileOf(object) ?? "")).equals(content)).toBe(true);
   second.release(false);
+  await files.stop();
+});
+
+it("reads from the store itself what an object cache gave to a query that failed, once", async () => {
+  const notCalled = (): never => {
+    throw new TypeError("not called");
+  };
+  let fromOrigin = 0;
+  const store: RemoteObjects = {
+    read: async (_path, range, onBytes, signal) => {
+      fromOrigin++;
+      await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
+    },
+    putFile: notCalled,
+    verify: notCalled,
+  };
+  const files = await openCachedFiles({
+    // Right where footers are, so that it is found out by the query only.
+    remote: {
+      ...store,
+      read: (_path, range, onBytes, signal) => {
+        const part = range ?? { start: 0, length: fileBytes };
+        const isFooter = part.start > fileBytes / 2;
+        return read(part, (bytes, at) => onBytes(isFooter ? bytes : Buffer.alloc(bytes.length), at), signal);
+      },
+    },
+    origin: store,
+    directory: path.join(directory, "doubted"),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+  });
+  const object = {
+    path: "log_entries/audience=a/whole.parquet",
+    fileBytes,
+    rowCount: rows,
+    level: 3,
+    minTimeNs: 0n,
+    maxTimeNs: BigInt(rows) * 1000n,
+    wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
+  };
+  const count = (file: string | null): Promise<unknown> =>
+    answer(`SELECT count(msg) FROM read_parquet('${file ?? ""}') WHERE level >= 0`);
+  const wrong = await files.hold([object], never);
+  await expect(count(wrong.fileOf(object))).rejects.toThrow(/Error/);
+  wrong.release(true);
+  expect(fromOrigin).toBe(0);
+  const right = await files.hold([object], never);
+  await expect(count(right.fileOf(object))).resolves.toBeDefined();
+  const reads = fromOrigin;
+  expect(reads).toBeGreaterThan(0);
+  right.release(true);
+  (await files.hold([object], never)).release(false);
+  expect(fromOrigin).toBe(reads);
   await files.stop();
 });

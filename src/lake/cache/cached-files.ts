@@ -8,6 +8,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 
+import { LRUMap } from "../../runtime/collections/lru-map.js";
 import { acquireDirectoryLock, directorySecret } from "../../runtime/directory-lock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
@@ -32,6 +33,8 @@ import {
 /** What the cache is made of. */
 export interface CachedFilesOptions {
   readonly remote: RemoteObjects;
+  /** The store itself, where `remote` reads through an object cache: asked when what came may be wrong. */
+  readonly origin?: RemoteObjects;
   /** Absolute; made when missing. One process at a time uses it. */
   readonly directory: string;
   /** Null: 10 GiB, or half of what the disk has free. */
@@ -47,6 +50,8 @@ export interface CachedFiles extends LakeFiles, Component {}
 const largeBytes = 2 << 20;
 /** Footers that are kept taken apart. */
 const maxFooters = 4000;
+/** Objects that are remembered to be read from the origin. */
+const maxDoubted = 10_000;
 
 /**
  * Opens the cache.
@@ -71,7 +76,7 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
       const showBytes = metrics.onCollect(() => {
         counts.bytes.set(cache.bytes);
       });
-      const files = new RemoteFiles(objects, cache, remote, (bytes) => {
+      const files = new RemoteFiles(objects, cache, remote, o.origin ?? null, (bytes) => {
         counts.fetchedBytes.inc(bytes);
       });
       return {
@@ -98,14 +103,24 @@ class RemoteFiles implements LakeFiles {
   readonly #objects: string;
   readonly #cache: DiskCache;
   readonly #remote: RemoteObjects;
+  readonly #origin: RemoteObjects | null;
+  /** Paths of objects that a failed query has read, which are read from the origin from then on. */
+  readonly #doubted = new LRUMap<string, true>(maxDoubted);
   readonly #onFetched: (bytes: number) => void;
   /** Row groups by path, what was used longest ago first. */
   readonly #footers = new Map<string, ParsedFooter["groups"]>();
 
-  constructor(objects: string, cache: DiskCache, remote: RemoteObjects, onFetched: (bytes: number) => void) {
+  constructor(
+    objects: string,
+    cache: DiskCache,
+    remote: RemoteObjects,
+    origin: RemoteObjects | null,
+    onFetched: (bytes: number) => void,
+  ) {
     this.#objects = objects;
     this.#cache = cache;
     this.#remote = remote;
+    this.#origin = origin;
     this.#onFetched = onFetched;
   }
 
@@ -150,9 +165,29 @@ class RemoteFiles implements LakeFiles {
     return {
       fileOf: (object) => names.get(object) ?? null,
       release: (suspect) => {
+        if (suspect) {
+          this.#doubt(wanted);
+        }
         held.release(suspect);
       },
     };
+  }
+
+  /**
+   * An object cache may have given other bytes than the store has, of which nothing here can tell: what it was asked for
+   * comes from the store. Once: a query that fails again does so over what the store has.
+   */
+  #doubt(wanted: readonly { readonly object: NeededObject; readonly file: WantedFile }[]): void {
+    if (this.#origin === null) {
+      return;
+    }
+    for (const { object, file } of wanted) {
+      if (this.#doubted.get(object.path) === undefined) {
+        this.#doubted.set(object.path, true);
+        this.#footers.delete(object.path);
+        this.#cache.doubt([file.key, footerFile(object, this.#reader(object)).key]);
+      }
+    }
   }
 
   /** Whether it is large, not here yet, and holds more time than is wanted. */
@@ -176,7 +211,8 @@ class RemoteFiles implements LakeFiles {
     onBytes: OnBytes,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#remote
+    const remote = this.#doubted.get(name) === true ? (this.#origin ?? this.#remote) : this.#remote;
+    return remote
       .read(
         name,
         range,

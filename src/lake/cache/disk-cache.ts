@@ -58,6 +58,8 @@ interface Entry {
   content: Content | null;
   /** The content is what the name says. */
   proved: boolean;
+  /** It may be wrong all the same, and is fetched again before its next use. */
+  doubted: boolean;
   flight: Flight | null;
 }
 
@@ -159,6 +161,17 @@ export class DiskCache {
     return { files: wanted.map(({ key }) => this.#entries.get(key)?.content?.file ?? ""), release };
   }
 
+  /** Has files fetched again before their next use, although they are what was fetched. */
+  doubt(keys: Iterable<string>): void {
+    for (const key of keys) {
+      const entry = this.#entries.get(key);
+      if (entry !== undefined) {
+        entry.proved = false;
+        entry.doubted = true;
+      }
+    }
+  }
+
   /** Waits until all of these may be held, then holds them. */
   async #admitted(wanted: readonly WantedFile[], signal: AbortSignal): Promise<void> {
     if (signal.aborted) {
@@ -205,7 +218,7 @@ export class DiskCache {
     for (const { key, bytes } of wanted) {
       let entry = this.#entries.get(key);
       if (entry === undefined) {
-        entry = { key, bytes, holders: 0, content: null, proved: false, flight: null };
+        entry = { key, bytes, holders: 0, content: null, proved: false, doubted: false, flight: null };
         this.#entries.set(key, entry);
         fresh += bytes;
       }
@@ -312,7 +325,7 @@ export class DiskCache {
   /** Reads what is there against its name, or fetches it. */
   async #prove(entry: Entry, wanted: WantedFile, signal: AbortSignal): Promise<void> {
     if (entry.content !== null) {
-      if (await isWhatItsNameSays(entry.content, signal)) {
+      if (!entry.doubted && (await isWhatItsNameSays(entry.content, signal))) {
         entry.proved = true;
         this.#counts.hits.inc();
         return;
@@ -323,8 +336,9 @@ export class DiskCache {
     this.#counts.misses.inc();
     const startedMs = performance.now();
     try {
+      entry.doubted = false;
       entry.content = await this.#fetch(wanted, signal);
-      entry.proved = true;
+      entry.proved = !entry.doubted;
     } catch (error) {
       throw asCacheError(error);
     } finally {
@@ -370,7 +384,7 @@ export class DiskCache {
       }
       const key = path.relative(this.#directory, said.place);
       const content = { file, size, modifiedMs: mtimeMs };
-      const entry = { key, bytes: said.bytes, holders: 0, content, proved: false, flight: null };
+      const entry = { key, bytes: said.bytes, holders: 0, content, proved: false, doubted: false, flight: null };
       found.push({ entry, readMs: atimeMs });
     }
     for (const { entry } of found.toSorted((a, b) => a.readMs - b.readMs)) {
