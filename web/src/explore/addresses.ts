@@ -1,5 +1,6 @@
 /** Addresses of pages that other pages lead to. Time range, audience and data source go along by themselves. */
 import { type Filter, formatFilter } from "../ui/filters.js";
+import { servicePath } from "../app/links.js";
 import type { Search } from "../app/search.js";
 
 export interface PageAddress {
@@ -23,10 +24,7 @@ export const logsAddress = (equalTo: EqualTo): PageAddress => filtered("/logs", 
 
 export const tracesAddress = (equalTo: EqualTo): PageAddress => filtered("/traces", equalTo);
 
-export const serviceAddress = (name: string): PageAddress => ({
-  to: `/services/${encodeURIComponent(name)}`,
-  search: {},
-});
+export const serviceAddress = (name: string): PageAddress => ({ to: servicePath(name), search: {} });
 
 /** The traces in which one service calls another, or what sends no spans. */
 export const callsAddress = (caller: string, callee: string): PageAddress => ({

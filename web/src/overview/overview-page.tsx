@@ -5,7 +5,7 @@ import { type ReactElement, type ReactNode, useMemo } from "react";
 
 import { cellsOf } from "../api/cells.js";
 import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
-import { hasPage } from "../app/links.js";
+import { hasPage, servicePath } from "../app/links.js";
 import { useScope } from "../app/scope.js";
 import { useTimeRange } from "../app/time-range-context.js";
 import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
@@ -263,11 +263,7 @@ function ServiceName({ name }: { readonly name: string }): ReactElement {
   return (
     <span className={css.service}>
       <span className={css.dot} style={{ background: seriesColour(name) }} />
-      {hasPage("/services/$name") && name !== "" ? (
-        <Link to={`/services/${encodeURIComponent(name)}`}>{shown}</Link>
-      ) : (
-        shown
-      )}
+      {hasPage("/services/$name") && name !== "" ? <Link to={servicePath(name)}>{shown}</Link> : shown}
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { type ReactElement, useMemo } from "react";
 import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { logsAddress, tracesAddress } from "../addresses.js";
+import { serviceOfPath, servicePath } from "../../app/links.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -24,7 +25,7 @@ import { severityOf } from "./error-share.js";
 
 export default function ServicePage(): ReactElement {
   const params: Readonly<Record<string, string | undefined>> = useParams({ strict: false });
-  const name = params["name"] ?? unnamed;
+  const name = params["name"] === undefined ? unnamed : serviceOfPath(params["name"]);
   const search = useSearchParameters();
   const change = useChangeSearch();
   const { resolved } = useTimeRange();
@@ -220,7 +221,7 @@ function CallsPart({
           calls.some(({ caller, callee, calleeType }) =>
             without === "callee" ? caller === name : callee === name && calleeType === "service",
           )
-            ? void navigate({ to: `/services/${encodeURIComponent(name)}` })
+            ? void navigate({ to: servicePath(name) })
             : undefined
         }
       />

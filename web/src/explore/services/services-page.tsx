@@ -4,6 +4,7 @@ import { List, Network, Table2, Waypoints } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
+import { servicePath } from "../../app/links.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -52,7 +53,7 @@ export default function ServicesPage(): ReactElement {
   const error = spans.error ?? calls.error;
   const isReady =
     spans.result !== null && (view === "list" ? (signals.result ?? signals.error) : calls.result) !== null;
-  const toPage = (name: string): void => void navigate({ to: `/services/${encodeURIComponent(name)}` });
+  const toPage = (name: string): void => void navigate({ to: servicePath(name) });
 
   return (
     <div className={css.page}>
