@@ -83,6 +83,22 @@ describe("telemetry screens", () => {
     expect(await screens("diff")).toEqual({ "errors.json": "unchanged", "team/latency.json": "unchanged" });
   });
 
+  it.each([
+    [["service", "service"], "a variable cannot be called “service”: another variable has that name"],
+    [["interval"], "a variable cannot be called “interval”: $interval is the seconds of a bucket"],
+    [["a b"], "a variable cannot be called “a b”: letters, digits and _"],
+    [[""], "a variable cannot be called “”: letters, digits and _"],
+  ])("pushes no screen with variables %j, which its page would not save, and keeps no other", async (names, words) => {
+    await screens("pull");
+    const [first, ...others] = names.map((name) => ({ kind: "variable", name }));
+    await edit("errors.json", { config: { cells: [first, { kind: "group", cells: others }] } });
+    await edit(path.join("team", "latency.json"), { config: { cells: [{ kind: "variable", name: "service" }] } });
+    const refused = await telemetry(["screens", "push"]);
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toContain(words);
+    expect(refused.stdout).toMatch(/saved +team\/latency.json/);
+  });
+
   it("overwrites nothing that others have saved since, and nothing that was changed here, without --force", async () => {
     await screens("pull");
     await put("errors", { version: 1, config: { by: "somebody else" } });

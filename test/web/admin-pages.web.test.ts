@@ -261,7 +261,9 @@ it("exports screens to a file, and shows what importing it would change", async 
     page.getByLabel("Files").setInputFiles({ name, mimeType: "application/json", buffer: Buffer.from(content) });
   await file("newer.json", text.replace('"format": 1', '"format": 2'));
   await page.getByText("newer.json has format 2, and this release reads 1").waitFor();
-  const changed = text.replace('"name": "Checkout"', '"name": "Payment"').replace('"cells": []', '"cells": [1]');
+  const changed = text
+    .replace('"name": "Checkout"', '"name": "Payment"')
+    .replace('"cells": []', '"cells": [{ "kind": "log" }]');
   await file("screens.json", changed);
   await page.getByText("new", { exact: true }).waitFor();
   await expectAccessible(page);
@@ -275,6 +277,24 @@ it("exports screens to a file, and shows what importing it would change", async 
   const { body } = await callApi(page, "GET", "api/screens/Payment");
   expect(body).toMatchObject({ name: "Payment", version: 1 });
   expect(await page.locator("img").count()).toBe(0);
+});
+
+it("imports no screen that its page would not save, and keeps no other", async () => {
+  const page = await app.open("/admin/import-screens");
+  const screen = (name: string, variables: readonly string[]) => ({
+    name,
+    folder: null,
+    version: 0,
+    config: { cells: variables.map((variable) => ({ kind: "variable", name: variable })) },
+  });
+  const content = JSON.stringify({ format: 1, screens: [screen("Twice", ["a", "a"]), screen("Once", ["a"])] });
+  await page.getByLabel("Files").setInputFiles({ name: "a.json", mimeType: "", buffer: Buffer.from(content) });
+  await page.getByRole("button", { name: "Import 2 screens" }).click();
+  await page.getByRole("alert").getByText("A variable cannot be called “a”: another variable has that name.").waitFor();
+  await page.getByText("Saved.").waitFor();
+  const { body } = await callApi(page, "GET", "api/screens");
+  expect(JSON.stringify(body)).toContain('"Once"');
+  expect(JSON.stringify(body)).not.toContain('"Twice"');
 });
 
 it("says that nothing was overwritten that somebody saved since the files were compared", async () => {

@@ -16,6 +16,7 @@ import { addSettings, flag, readSettings, text } from "../settings.js";
 import { createOutput } from "../terminal.js";
 import { differences } from "./differences.js";
 import { type FoundFile, pathOf, readScreenFiles, type ScreenFile, writeScreenFile } from "./screen-file.js";
+import { variableProblem } from "./variables.js";
 
 const settings = {
   folder: text("folder", { placeholder: "name", fallback: null, help: "screens of this folder only" }),
@@ -122,6 +123,11 @@ const push: Work = async ({ ask, directory, folder, force }) => {
     const screen = remote.get(file.name);
     if (screen !== undefined && isSame(file, screen)) {
       outcomes.push({ path: file.path, state: "unchanged", details: "" });
+      continue;
+    }
+    const problem = variableProblem(file.config);
+    if (problem !== null) {
+      outcomes.push({ path: file.path, state: "refused", details: problem });
       continue;
     }
     try {

@@ -5,6 +5,7 @@ import { type ReactElement, useState } from "react";
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { ApiError } from "../../api/error.js";
+import { checkVariables, parseScreen } from "../../screens/screen-model.js";
 import { Button, Checkbox } from "../../ui/controls.js";
 import { formatNumber, oneLine } from "../../ui/format.js";
 import { Banner, LoadingLine } from "../../ui/states.js";
@@ -185,9 +186,13 @@ async function readPresent(name: string): Promise<Screen | null> {
   }
 }
 
-/** Saves a screen over the version that it was compared with, and makes its folder. */
+/**
+ * Saves a screen over the version that it was compared with, and makes its folder.
+ * @throws ScreenError for one that its page would not save
+ */
 async function bringIn({ screen, present }: Candidate, folders: Set<string>): Promise<void> {
   const { name, folder, config } = screen;
+  checkVariables(parseScreen(config));
   if (folder !== null && !folders.has(folder)) {
     await call("api/folders", { method: "POST", body: { name: folder } });
     folders.add(folder);
