@@ -4,6 +4,8 @@
  */
 import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
 import type { Sql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import { ownerObstacle } from "./retention/lake-owner.js";
 import type { ObjectStore } from "./store/object-store.js";
 import { Removals, type SweepResult } from "./sweep.js";
 import type { TableName } from "./tables/tables.js";
@@ -83,11 +85,17 @@ const sweepBatch = 500;
 const sweepLockKey = 0x73776570;
 
 /**
- * Removes the objects that were retired at least `graceMs` ago, unless another process is at it. An object that
+ * Removes the objects that were retired at least `graceMs` ago, unless another process is at it, or the database may not
+ * decide about them (lake-owner.ts). An object that
  * cannot be removed is tried again by the next sweep; in any order, so that many of them do not keep the others waiting
  * for ever.
  */
 export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number): Promise<SweepResult> {
+  const obstacle = await ownerObstacle(sql, store, "replaced");
+  if (obstacle !== null) {
+    const failure = new ServiceError("CONFLICT", `Objects that were replaced stay: ${obstacle}.`);
+    return { removedObjects: 0, removedBytes: 0, failure };
+  }
   const removals = new Removals(store);
   for (;;) {
     const taken = await sql.begin(async (transaction): Promise<number> => {

@@ -84,8 +84,8 @@ export function namedPaths(sql: Sql, paths: readonly string[]) {
  * Removes every object older than an hour that the catalogue does not name.
  * The age keeps it away from objects that are about to be published: who has waited longer does not (publish-deadline.ts).
  * Objects that left it stay as long as `retired_objects` names them (retire.ts), or `lost_partitions`
- * (check/lost-partitions.ts). Callers make sure before that the store is this database's (lake-identity.ts) and that the
- * clock can be trusted (lake-clock.ts).
+ * (check/lost-partitions.ts). Callers make sure before that the database may decide about the store (lake-owner.ts) and
+ * that the clocks can be trusted (lake-clock.ts).
  */
 export async function sweepOrphans(
   sql: Sql,

@@ -1,11 +1,13 @@
 /** What the leader of maintenance does beside merging, by its clock. */
-import { mkdir, readdir, truncate, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { type ChoreOptions, createChores } from "../../src/lake/merge/chores.js";
+import { checkLake } from "../../src/lake/check/check-lake.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
+import { sweepRetired } from "../../src/lake/retire.js";
 import { trim } from "../../src/lake/rewrite/trim.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
@@ -240,6 +242,69 @@ it("removes no object that is about to be published while the store's clock is b
   expect(await readdir(path.join(lab.lake.directory, path.dirname(waiting)))).toEqual([path.basename(waiting)]);
   // Nothing else is left of the look at it.
   expect((await readdir(path.join(lab.lake.directory, "lake-id"))).filter((name) => name.startsWith("."))).toEqual([]);
+});
+
+it("removes nothing for a copy of the database, or one that was restored, until somebody says so", async () => {
+  await chores().sweep();
+  const [newer, replaced] = [await addOld(), await addOld()].map(({ path: object }) => object);
+  const then = new Date(Date.now() - 86_400_000);
+  for (const object of [newer, replaced]) {
+    await utimes(path.join(lab.lake.directory, object ?? ""), then, then);
+  }
+  // Databases of tests are copies of one. It was made before the one object was published, and replaces the other.
+  const copy = await startMergeLab();
+  try {
+    await copy.sql`update lake_state set seen_at = now(), marked = true`;
+    await copy.sql`insert into retired_objects values (${replaced ?? ""}, 1, now() - interval '2 hours')`;
+    const { store } = lab.context;
+    const left = async (): Promise<string[]> => {
+      const names = await readdir(lab.lake.directory, { recursive: true });
+      return names.filter((name) => name.endsWith(".parquet")).toSorted();
+    };
+    await chores({ sql: copy.sql }).sweep();
+    const { failure } = await sweepRetired(copy.sql, store, 3_600_000);
+    expect(failure?.message).toMatch(
+      /^Objects that were replaced stay: .*restored or copied since lake-owner\/.* remove that/u,
+    );
+    expect(new Set(await left())).toEqual(new Set([newer, replaced]));
+    // The original goes on.
+    expect((await sweepRetired(lab.sql, store, 0)).failure).toBeNull();
+
+    const [name = ""] = await readdir(path.join(lab.lake.directory, "lake-owner"));
+    await rm(path.join(lab.lake.directory, "lake-owner", name));
+    expect((await sweepRetired(copy.sql, store, 3_600_000)).failure).toBeNull();
+    await chores({ sql: copy.sql }).sweep();
+    expect(await left()).toEqual([]);
+    expect((await sweepRetired(lab.sql, store, 0)).failure).not.toBeNull();
+  } finally {
+    await copy.stop();
+  }
+});
+
+it("keeps what nothing names after a failover, and removes what was replaced", async () => {
+  await chores().sweep();
+  const [unnamed, replaced] = [await addOld(), await addOld()].map(({ path: object }) => object);
+  const then = new Date(Date.now() - 86_400_000);
+  await utimes(path.join(lab.lake.directory, unnamed ?? ""), then, then);
+  // The commit that named it was lost with the primary; a failover is another timeline.
+  await lab.sql`delete from lakehouse_partitions where path = ${unnamed ?? ""}`;
+  await lab.sql`insert into retired_objects values (${replaced ?? ""}, 1, now() - interval '2 hours')`;
+  const owners = path.join(lab.lake.directory, "lake-owner");
+  const [name = ""] = await readdir(owners);
+  const before = name.replace(/\d+$/u, "0");
+  await rename(path.join(owners, name), path.join(owners, before));
+
+  await chores().sweep();
+  expect(await sweepRetired(lab.sql, lab.context.store, 3_600_000)).toMatchObject({ removedObjects: 1, failure: null });
+  const context = { ...taskContext(lab), clock: systemClock };
+  const report = await checkLake(context, { repair: true, deep: false });
+  expect(report.notes).toEqual([expect.stringContaining(`a standby took over, or`)]);
+  expect(report.problems).toMatchObject([{ kind: "missing" }, { kind: "orphan", path: unnamed, mended: false }]);
+
+  await rm(path.join(owners, before));
+  await chores().sweep();
+  expect(await checkLake(context, { repair: false, deep: false })).toMatchObject({ counts: { orphan: 0 } });
+  expect(await readdir(owners)).toEqual([name]);
 });
 
 it("removes no object of a lake that another database has", async () => {

@@ -49,10 +49,10 @@ async function paths(): Promise<string[]> {
   return rows.map((row) => path.join(lab.lake.directory, row.path));
 }
 
-/** Every file below the lake, as paths. */
+/** The files with log records below the lake, as paths. */
 async function files(): Promise<string[]> {
   const found: string[] = [];
-  for await (const object of lab.context.store.list("")) {
+  for await (const object of lab.context.store.list("log_entries")) {
     found.push(path.join(lab.lake.directory, object.path));
   }
   return found.toSorted();

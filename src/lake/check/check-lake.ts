@@ -15,6 +15,7 @@ import type { MergeEngine } from "../merge/merge-engine.js";
 import { clockObstacle, storeClockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
+import { ownerObstacle } from "../retention/lake-owner.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
 import { namedPaths } from "../sweep.js";
 import { type TableName, tables } from "../tables/tables.js";
@@ -62,10 +63,13 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
     throw new ServiceError("CONFLICT", `Nothing was checked: ${stranger}.`);
   }
   const nowMs = (): number => clock.nowMs();
-  const clockTrouble =
-    (await clockObstacle(sql, nowMs)) ?? (check.repair ? await storeClockObstacle(store, nowMs) : null);
-  if (check.repair && clockTrouble !== null) {
-    report.note(`Orphans were left: ${clockTrouble}.`);
+  const obstacle = check.repair
+    ? ((await ownerObstacle(sql, store, "orphans")) ??
+      (await clockObstacle(sql, nowMs)) ??
+      (await storeClockObstacle(store, nowMs)))
+    : null;
+  if (obstacle !== null) {
+    report.note(`Orphans were left: ${obstacle}.`);
   }
   await withRewriteEngine(context, async (process) => {
     for (const viewSet of Object.keys(tables) as TableName[]) {
@@ -76,7 +80,7 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
       await restoreReturned(table);
       await checkTable(table);
       await checkRollups(table);
-      await checkOrphans(table, check.repair && clockTrouble === null);
+      await checkOrphans(table, check.repair && obstacle === null);
     }
   });
   return report.build();

@@ -7,7 +7,7 @@ import type { Metrics } from "../../runtime/metrics.js";
 import { BadObjects } from "../bad-objects.js";
 import { nextTask } from "../check/lake-tasks.js";
 import { clockObstacle, storeClockObstacle } from "../retention/lake-clock.js";
-import { identityObstacle } from "../retention/lake-identity.js";
+import { orphansObstacle } from "../retention/lake-owner.js";
 import { applyRetention } from "../retention/retention.js";
 import { noteDefault, removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
 import type { TrimResult } from "../rewrite/trim.js";
@@ -150,7 +150,7 @@ function sweepChore(o: ChoreOptions): Chore {
     name: "remove objects that were never published",
     everyMs: sweepEveryMs,
     async run() {
-      const stranger = await identityObstacle(sql, store);
+      const stranger = await orphansObstacle(sql, store);
       const nowMs = (): number => clock.nowMs();
       const obstacle = stranger ?? (await clockObstacle(sql, nowMs)) ?? (await storeClockObstacle(store, nowMs));
       if (obstacle !== null) {
