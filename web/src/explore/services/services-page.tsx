@@ -9,7 +9,7 @@ import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { Button, Input } from "../../ui/controls.js";
+import { Button, Input, Joined } from "../../ui/controls.js";
 import { formatNumber } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { CallsTable } from "./calls-table.js";
@@ -58,7 +58,7 @@ export default function ServicesPage(): ReactElement {
   return (
     <div className={css.page}>
       <div className={css.bar}>
-        <div className={css.views} role="group" aria-label="View">
+        <Joined label="View">
           {views.map(({ id, words: label, icon: Icon }) => (
             <Button
               key={id}
@@ -68,7 +68,7 @@ export default function ServicesPage(): ReactElement {
               <Icon aria-hidden /> {label}
             </Button>
           ))}
-        </div>
+        </Joined>
         <Input
           aria-label="Find a service"
           placeholder="Find a service"
