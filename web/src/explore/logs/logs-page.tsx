@@ -9,7 +9,7 @@ import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
 import { type Condition, conditionOf, formatFilter } from "../../ui/filters.js";
-import { formatCompact, formatNumber } from "../../ui/format.js";
+import { formatCompact, formatCount, formatNumber } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { Split } from "../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
@@ -297,7 +297,7 @@ function Totals({ volume }: { readonly volume: Volume }): ReactElement {
   }
   return (
     <span className={css.totals} role="status">
-      {volume.state.result === null ? "" : `${formatNumber(volume.total)} ${volume.total === 1 ? "record" : "records"}`}
+      {volume.state.result === null ? "" : formatCount(volume.total, "record")}
       {volume.totals.map(({ level, count }) => (
         <span key={level} className={css.total} title={`${level}: ${formatNumber(count)}`}>
           <LevelLetter level={level === "unknown" ? null : level} /> {formatCompact(count)}

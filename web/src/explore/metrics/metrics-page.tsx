@@ -8,7 +8,7 @@ import { useScope } from "../../app/scope.js";
 import { textOf, textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { type Unit, unitOf } from "../../ui/chart/units.js";
 import { Input } from "../../ui/controls.js";
-import { formatNumber } from "../../ui/format.js";
+import { formatCount } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import { resultColumns } from "../../ui/table/table-columns.js";
@@ -96,7 +96,7 @@ export default function MetricsPage(): ReactElement {
           onChange={({ target }) => change({ q: target.value === "" ? undefined : target.value }, { replace: true })}
         />
         <span className={css.said} role="status">
-          {result === null ? "" : `${formatNumber(result.rows)} ${result.rows === 1 ? "metric" : "metrics"}`}
+          {result === null ? "" : formatCount(result.rows, "metric")}
         </span>
       </div>
       <LoadingLine running={query.running} />

@@ -7,7 +7,7 @@ import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, Input } from "../../ui/controls.js";
-import { formatNumber } from "../../ui/format.js";
+import { formatCount } from "../../ui/format.js";
 import { LinkButton } from "../../ui/link-button.js";
 import { Panel, RecordFields, Split } from "../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
@@ -74,7 +74,7 @@ export default function ProcessesPage(): ReactElement {
           }
         />
         <span className={css.said} role="status">
-          {result === null ? "" : `${formatNumber(result.rows)} ${result.rows === 1 ? "process" : "processes"}`}
+          {result === null ? "" : formatCount(result.rows, "process", "processes")}
         </span>
       </div>
       <LoadingLine running={query.running} />

@@ -10,7 +10,7 @@ import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.j
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
 import { Button, Input, Joined } from "../../ui/controls.js";
-import { formatNumber } from "../../ui/format.js";
+import { formatCount } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { CallsTable } from "./calls-table.js";
 import { audienceCondition, callsSql, readCalls, readServices, servicesSql, signalsSql } from "./service-data.js";
@@ -82,7 +82,7 @@ export default function ServicesPage(): ReactElement {
           }
         />
         <span className={css.said} role="status">
-          {!isReady ? "" : view === "list" ? count(shown.length, "service") : count(shownCalls.length, "pair")}
+          {!isReady ? "" : view === "list" ? formatCount(shown.length, "service") : formatCount(shownCalls.length, "pair")}
         </span>
       </div>
       <LoadingLine running={running} />
@@ -120,8 +120,6 @@ export default function ServicesPage(): ReactElement {
     </div>
   );
 }
-
-const count = (number: number, noun: string): string => `${formatNumber(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 interface NothingProps {
   readonly words: string;

@@ -2,7 +2,7 @@
 import { type ReactElement, useMemo, useState } from "react";
 
 import { Button, classes } from "../../ui/controls.js";
-import { formatMilliseconds, formatNumber, formatPercent } from "../../ui/format.js";
+import { formatCount, formatMilliseconds, formatNumber, formatPercent } from "../../ui/format.js";
 import css from "./flame-graph.module.css";
 import { type Flame, flames, type Trace } from "./trace-model.js";
 
@@ -37,7 +37,7 @@ export function FlameGraph({
         ) : (
           <>
             <strong>{told.service}</strong> {told.name}: {formatMilliseconds(told.totalMs)} in{" "}
-            {formatNumber(told.count)} {told.count === 1 ? "span" : "spans"}, {formatMilliseconds(told.selfMs)} itself
+            {formatCount(told.count, "span")}, {formatMilliseconds(told.selfMs)} itself
             {told.errors > 0 ? `, ${formatNumber(told.errors)} failed` : ""} ({formatPercent(told.width)})
           </>
         )}

@@ -11,7 +11,7 @@ import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, IconButton, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
 import type { Condition, Filter } from "../../ui/filters.js";
-import { formatMilliseconds, formatNumber } from "../../ui/format.js";
+import { formatCount, formatMilliseconds } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { absoluteRange, widerRange } from "../../ui/time-range.js";
 import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
@@ -241,7 +241,7 @@ function CalledBetween(o: {
 
 function foundWords(rows: number, slowest: boolean): string {
   const part = rows >= mostTraces ? `The ${slowest ? "slowest" : "newest"} ` : "";
-  return `${part}${formatNumber(rows)} ${rows === 1 ? "trace" : "traces"}`;
+  return `${part}${formatCount(rows, "trace")}`;
 }
 
 function NoTraces(o: {
