@@ -7,12 +7,12 @@ import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { type Unit, unitOf } from "../../ui/chart/units.js";
-import { Input } from "../../ui/controls.js";
 import { formatCount } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import { resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
+import { FindBar } from "../find-bar.js";
 import { audienceCondition } from "../services/service-data.js";
 import { aggregations, chartText, kindOf, type MetricChart, parseChart } from "./metric-chart.js";
 import { MetricChartPart } from "./metric-chart-part.js";
@@ -87,18 +87,13 @@ export default function MetricsPage(): ReactElement {
           ))}
         </div>
       )}
-      <div className={css.bar}>
-        <Input
-          aria-label="Find a metric"
-          placeholder="Name, unit, description"
-          className={css.find}
-          value={words}
-          onChange={({ target }) => change({ q: target.value === "" ? undefined : target.value }, { replace: true })}
-        />
-        <span className={css.said} role="status">
-          {result === null ? "" : formatCount(result.rows, "metric")}
-        </span>
-      </div>
+      <FindBar
+        label="Find a metric"
+        placeholder="Name, unit, description"
+        words={words}
+        onWords={(q) => change({ q }, { replace: true })}
+        found={result === null ? "" : formatCount(result.rows, "metric")}
+      />
       <LoadingLine running={query.running} />
       {query.error === null ? null : (
         <ErrorPart error={query.error} title="The metrics could not be read" onRetry={query.run} />

@@ -6,7 +6,7 @@ import { cellsOf } from "../../api/cells.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { Button, Input } from "../../ui/controls.js";
+import { Button } from "../../ui/controls.js";
 import { formatCount } from "../../ui/format.js";
 import { LinkButton } from "../../ui/link-button.js";
 import { Panel, RecordFields, Split } from "../../ui/panel.js";
@@ -15,6 +15,7 @@ import { DataTable } from "../../ui/table/data-table.js";
 import { figures, resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { logsAddress, serviceAddress, tracesAddress } from "../addresses.js";
+import { FindBar } from "../find-bar.js";
 import { audienceCondition, unnamed } from "../services/service-data.js";
 import css from "./processes-page.module.css";
 
@@ -63,20 +64,13 @@ export default function ProcessesPage(): ReactElement {
   const selected = chosen === null ? -1 : ids.indexOf(chosen);
   return (
     <div className={css.page}>
-      <div className={css.bar}>
-        <Input
-          aria-label="Find a process"
-          placeholder="Service, host, version, id"
-          className={css.find}
-          value={words}
-          onChange={(event) =>
-            change({ q: event.target.value === "" ? undefined : event.target.value }, { replace: true })
-          }
-        />
-        <span className={css.said} role="status">
-          {result === null ? "" : formatCount(result.rows, "process", "processes")}
-        </span>
-      </div>
+      <FindBar
+        label="Find a process"
+        placeholder="Service, host, version, id"
+        words={words}
+        onWords={(q) => change({ q }, { replace: true })}
+        found={result === null ? "" : formatCount(result.rows, "process", "processes")}
+      />
       <LoadingLine running={query.running} />
       <div className={css.notes}>
         {query.error === null ? null : (

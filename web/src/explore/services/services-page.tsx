@@ -9,9 +9,10 @@ import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { Button, Input, Joined } from "../../ui/controls.js";
+import { Button, Joined } from "../../ui/controls.js";
 import { formatCount } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
+import { FindBar } from "../find-bar.js";
 import { CallsTable } from "./calls-table.js";
 import { audienceCondition, callsSql, readCalls, readServices, servicesSql, signalsSql } from "./service-data.js";
 import { graphOf } from "./map/service-graph.js";
@@ -57,7 +58,19 @@ export default function ServicesPage(): ReactElement {
 
   return (
     <div className={css.page}>
-      <div className={css.bar}>
+      <FindBar
+        label="Find a service"
+        placeholder="Find a service"
+        words={words}
+        onWords={(q) => change({ q, place: undefined }, { replace: true })}
+        found={
+          !isReady
+            ? ""
+            : view === "list"
+              ? formatCount(shown.length, "service")
+              : formatCount(shownCalls.length, "pair")
+        }
+      >
         <Joined label="View">
           {views.map(({ id, words: label, icon: Icon }) => (
             <Button
@@ -69,22 +82,7 @@ export default function ServicesPage(): ReactElement {
             </Button>
           ))}
         </Joined>
-        <Input
-          aria-label="Find a service"
-          placeholder="Find a service"
-          className={css.find}
-          value={words}
-          onChange={(event) =>
-            change(
-              { q: event.target.value === "" ? undefined : event.target.value, place: undefined },
-              { replace: true },
-            )
-          }
-        />
-        <span className={css.said} role="status">
-          {!isReady ? "" : view === "list" ? formatCount(shown.length, "service") : formatCount(shownCalls.length, "pair")}
-        </span>
-      </div>
+      </FindBar>
       <LoadingLine running={running} />
       <div className={css.notes}>
         {error === null ? null : <ErrorPart error={error} title="The services could not be read" onRetry={spans.run} />}
