@@ -1,42 +1,26 @@
 /** A screen: its cells from top to bottom, and, for those who may, its editing. Variables are in the address. */
-import { useParams, useNavigate, useBlocker } from "@tanstack/react-router";
-import { useQueryClient } from "@tanstack/react-query";
+import { useBlocker, useParams } from "@tanstack/react-router";
 import { Download, History, Pencil, Save, Trash2, X } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
-import { ApiError, PlainError } from "../api/error.js";
+import { ApiError } from "../api/error.js";
 import { useMyAudiences } from "../api/routes.js";
-import type { Screen, ScreenRow } from "../api/wire.js";
+import type { Screen } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, IconButton, Select } from "../ui/controls.js";
 import { formatTime, oneLine } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { LinkButton } from "../ui/link-button.js";
-import { Banner, EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
+import { Banner, EmptyState, ErrorPart, Skeleton } from "../ui/states.js";
 import { CellsEditor } from "./cell-editor.js";
 import type { CellContext } from "./cell-query.js";
 import { CellView } from "./cells.js";
 import css from "./screen.module.css";
 import { downloadScreen } from "./screen-file.js";
-import {
-  checkVariables,
-  differencesOf,
-  parseScreen,
-  type ScreenConfig,
-  ScreenError,
-  type ScreenState,
-  variablesOf,
-} from "./screen-model.js";
-import {
-  deleteScreen,
-  getScreen,
-  getScreenVersion,
-  putScreen,
-  useFolders,
-  useScreen,
-  useScreenVersions,
-} from "./screens-api.js";
+import { differencesOf, type ScreenConfig, type ScreenState, variablesOf } from "./screen-model.js";
+import { useFolders, useScreen, useScreenVersions } from "./screens-api.js";
+import { parsedConfig, useEditing } from "./use-editing.js";
 import type { VariableValue } from "./variables.js";
 
 export default function ScreenPage(): ReactElement {
@@ -56,95 +40,33 @@ export default function ScreenPage(): ReactElement {
 }
 
 function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
-  const queryClient = useQueryClient();
-  const navigate = useNavigate();
-  const [saved, setSaved] = useState(screen);
-  // Null while it is only looked at.
-  const [draft, setDraft] = useState<ScreenState | null>(null);
-  const [problem, setProblem] = useState<unknown>(null);
-  const [theirs, setTheirs] = useState<Screen | null>(null);
   const [deleting, setDeleting] = useState(false);
   const [history, setHistory] = useState(false);
-  const parsed = useMemo(() => parsedConfig(saved.config), [saved.config]);
+  const editing = useEditing(screen);
+  const { saved, parsed, draft, edit, isChanged, problem, theirs } = editing;
   const mayWrite = useMayWrite(saved);
   const config = draft?.config ?? parsed.config;
   const context = useCellContext(config);
-  const isChanged =
-    draft !== null && JSON.stringify(draft) !== JSON.stringify({ config: parsed.config, folder: saved.folder });
   useBlocker({
     shouldBlockFn: ({ current, next }) =>
       isChanged && current.pathname !== next.pathname && !window.confirm("Leave without saving what you changed?"),
     enableBeforeUnload: () => isChanged,
   });
 
-  const save = async (version: number): Promise<void> => {
-    if (draft === null) {
-      return;
-    }
-    setProblem(null);
-    try {
-      checkVariables(draft.config);
-      const now = await putScreen(saved.name, { ...draft, version });
-      setSaved(now);
-      setDraft(null);
-      setTheirs(null);
-      queryClient.setQueryData(["screen", saved.name], now);
-      await queryClient.invalidateQueries({ queryKey: ["screens"] });
-      toast("Saved", `Version ${now.version}`);
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 409) {
-        await lookAtTheirs();
-      } else {
-        setProblem(error);
-      }
-    }
-  };
-  const lookAtTheirs = async (): Promise<void> => {
-    try {
-      setTheirs(await getScreen(saved.name));
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) {
-        setSaved({ ...saved, version: 0 });
-        setTheirs(null);
-        setProblem(
-          new PlainError("Somebody has deleted this screen meanwhile. Save again to make it anew with your changes."),
-        );
-      } else {
-        setProblem(error);
-      }
-    }
-  };
-  const remove = async (): Promise<void> => {
-    setDeleting(false);
-    try {
-      await deleteScreen(saved.name, saved.version);
-      setDraft(null);
-      queryClient.setQueryData<readonly ScreenRow[]>(["screens"], (rows) =>
-        rows?.filter(({ name }) => name !== saved.name),
-      );
-      await navigate({ to: "/screens" });
-    } catch (error) {
-      setProblem(error);
-    }
-  };
-  const restore = async (version: number): Promise<void> => {
-    if (isChanged && !window.confirm(`Edit version ${version} in place of what you changed?`)) {
-      return;
-    }
-    try {
-      const { config: old } = await getScreenVersion(saved.name, version);
-      setDraft({ config: parseScreen(old), folder: saved.folder });
-      setHistory(false);
-    } catch (error) {
-      setProblem(error);
-    }
-  };
-
   return (
     <Split
       panel={
         history ? (
-          <Versions screen={saved} mayWrite={mayWrite} onRestore={restore} onClose={() => setHistory(false)} />
+          <Versions
+            screen={saved}
+            mayWrite={mayWrite}
+            onRestore={async (version) => {
+              if (await editing.restore(version)) {
+                setHistory(false);
+              }
+            }}
+            onClose={() => setHistory(false)}
+          />
         ) : null
       }
     >
@@ -161,15 +83,15 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
                 onHistory={() => setHistory(!history)}
                 onExport={() => downloadScreen(saved)}
                 onDelete={() => setDeleting(true)}
-                onEdit={() => setDraft({ config: parsed.config, folder: saved.folder })}
+                onEdit={() => edit({ config: parsed.config, folder: saved.folder })}
               />
             ) : (
               <>
-                <FolderSelect folder={draft.folder} onChange={(folder) => setDraft({ ...draft, folder })} />
-                <Button onClick={() => setDraft(null)}>
+                <FolderSelect folder={draft.folder} onChange={(folder) => edit({ ...draft, folder })} />
+                <Button onClick={() => edit(null)}>
                   <X /> {isChanged ? "Discard" : "Close"}
                 </Button>
-                <Button look="primary" disabled={!isChanged} onClick={() => void save(saved.version)}>
+                <Button look="primary" disabled={!isChanged} onClick={() => void editing.save(saved.version)}>
                   <Save /> Save
                 </Button>
               </>
@@ -182,7 +104,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           <CellsEditor
             groups
             cells={draft.config.cells}
-            onChange={(cells) => setDraft({ ...draft, config: { ...draft.config, cells } })}
+            onChange={(cells) => edit({ ...draft, config: { ...draft.config, cells } })}
           />
         )}
         <div className={css.cells}>
@@ -199,20 +121,19 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         open={deleting}
         name={saved.name}
         onClose={() => setDeleting(false)}
-        onDelete={() => void remove()}
+        onDelete={() => {
+          setDeleting(false);
+          void editing.remove();
+        }}
       />
       {theirs === null || draft === null ? null : (
         <Conflict
           mine={draft}
           base={{ config: parsed.config, folder: saved.folder }}
           theirs={theirs}
-          onClose={() => setTheirs(null)}
-          onTake={() => {
-            setSaved(theirs);
-            setDraft(null);
-            setTheirs(null);
-          }}
-          onOverwrite={() => void save(theirs.version)}
+          onClose={editing.goOn}
+          onTake={editing.takeTheirs}
+          onOverwrite={() => void editing.save(theirs.version)}
         />
       )}
     </Split>
@@ -372,17 +293,6 @@ function FolderSelect({
       onChange={(name) => onChange(name === "" ? null : name)}
     />
   );
-}
-
-function parsedConfig(config: unknown): { readonly config: ScreenConfig; readonly problem: string | null } {
-  try {
-    return { config: parseScreen(config), problem: null };
-  } catch (error) {
-    if (error instanceof ScreenError) {
-      return { config: { format: 1, cells: [] }, problem: error.message };
-    }
-    throw error;
-  }
 }
 
 /** The server decides; this decides what is offered. */

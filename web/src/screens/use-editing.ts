@@ -1,0 +1,144 @@
+/**
+ * Editing a screen: it was saved once, a draft changes it, and saving the draft makes its next version, unless somebody
+ * else has saved one meanwhile.
+ */
+import { useNavigate } from "@tanstack/react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+
+import { ApiError, PlainError } from "../api/error.js";
+import type { Screen, ScreenRow } from "../api/wire.js";
+import { toast } from "../ui/states.js";
+import { checkVariables, parseScreen, type ScreenConfig, ScreenError, type ScreenState } from "./screen-model.js";
+import { deleteScreen, getScreen, getScreenVersion, putScreen } from "./screens-api.js";
+
+interface Editing {
+  readonly saved: Screen;
+  /** What `saved` holds. */
+  readonly parsed: ParsedConfig;
+  /** Null while it is only looked at. */
+  readonly draft: ScreenState | null;
+  readonly edit: (draft: ScreenState | null) => void;
+  /** The draft is not what was saved. */
+  readonly isChanged: boolean;
+  /** Why the last thing was not done. */
+  readonly problem: unknown;
+  /** What somebody else saved before the draft was. */
+  readonly theirs: Screen | null;
+  readonly goOn: () => void;
+  readonly takeTheirs: () => void;
+  /** Saves the draft over a version. */
+  readonly save: (version: number) => Promise<void>;
+  readonly remove: () => Promise<void>;
+  /** Takes a version as the draft. @returns whether it did */
+  readonly restore: (version: number) => Promise<boolean>;
+}
+
+export function useEditing(screen: Screen): Editing {
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const [saved, setSaved] = useState(screen);
+  const [draft, setDraft] = useState<ScreenState | null>(null);
+  const [problem, setProblem] = useState<unknown>(null);
+  const [theirs, setTheirs] = useState<Screen | null>(null);
+  const parsed = useMemo(() => parsedConfig(saved.config), [saved.config]);
+  const isChanged =
+    draft !== null && JSON.stringify(draft) !== JSON.stringify({ config: parsed.config, folder: saved.folder });
+
+  const settle = (now: Screen): void => {
+    setSaved(now);
+    setDraft(null);
+    setTheirs(null);
+  };
+  const save = async (version: number): Promise<void> => {
+    if (draft === null) {
+      return;
+    }
+    setProblem(null);
+    try {
+      checkVariables(draft.config);
+      const now = await putScreen(saved.name, { ...draft, version });
+      settle(now);
+      queryClient.setQueryData(["screen", saved.name], now);
+      await queryClient.invalidateQueries({ queryKey: ["screens"] });
+      toast("Saved", `Version ${now.version}`);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) {
+        await lookAtTheirs();
+      } else {
+        setProblem(error);
+      }
+    }
+  };
+  const lookAtTheirs = async (): Promise<void> => {
+    try {
+      setTheirs(await getScreen(saved.name));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) {
+        setSaved({ ...saved, version: 0 });
+        setTheirs(null);
+        setProblem(
+          new PlainError("Somebody has deleted this screen meanwhile. Save again to make it anew with your changes."),
+        );
+      } else {
+        setProblem(error);
+      }
+    }
+  };
+  const remove = async (): Promise<void> => {
+    try {
+      await deleteScreen(saved.name, saved.version);
+      setDraft(null);
+      queryClient.setQueryData<readonly ScreenRow[]>(["screens"], (rows) =>
+        rows?.filter(({ name }) => name !== saved.name),
+      );
+      await navigate({ to: "/screens" });
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const restore = async (version: number): Promise<boolean> => {
+    if (isChanged && !window.confirm(`Edit version ${version} in place of what you changed?`)) {
+      return false;
+    }
+    try {
+      const { config } = await getScreenVersion(saved.name, version);
+      setDraft({ config: parseScreen(config), folder: saved.folder });
+      return true;
+    } catch (error) {
+      setProblem(error);
+      return false;
+    }
+  };
+  return {
+    saved,
+    parsed,
+    draft,
+    edit: setDraft,
+    isChanged,
+    problem,
+    theirs,
+    goOn: () => setTheirs(null),
+    takeTheirs: () => theirs !== null && settle(theirs),
+    save,
+    remove,
+    restore,
+  };
+}
+
+interface ParsedConfig {
+  readonly config: ScreenConfig;
+  /** Why it cannot be shown. */
+  readonly problem: string | null;
+}
+
+export function parsedConfig(config: unknown): ParsedConfig {
+  try {
+    return { config: parseScreen(config), problem: null };
+  } catch (error) {
+    if (error instanceof ScreenError) {
+      return { config: { format: 1, cells: [] }, problem: error.message };
+    }
+    throw error;
+  }
+}
