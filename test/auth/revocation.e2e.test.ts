@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
 import { startTestService, type TestService } from "../helpers/auth/auth-service.js";
@@ -17,9 +17,7 @@ const environment = { SVC_AUTH_CACHE_TTL_SECONDS: String(ttlSeconds) };
 let t: TestService;
 beforeAll(async () => {
   t = await startTestService();
-});
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 interface Sample {

@@ -3,7 +3,7 @@
  * one chunk of DuckDB, in several, and in several batches. The list of types is DuckDB's own.
  */
 import { DataType, type Table, tableFromIPC, UnionMode } from "apache-arrow";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { cellReader, cellText } from "telemetry-service-client";
 import { type JobOutcome, startEngine, type TestEngine } from "../helpers/query/engine.js";
@@ -13,10 +13,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await startEngine();
-});
-
-afterAll(async () => {
-  await engine.stop();
+  return () => engine.stop();
 });
 
 async function stream(sql: string, messageBytes = 1 << 20): Promise<JobOutcome> {

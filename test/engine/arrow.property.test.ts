@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { type Table, tableFromIPC } from "apache-arrow";
 
@@ -11,10 +11,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await startEngine();
-});
-
-afterAll(async () => {
-  await engine.stop();
+  return () => engine.stop();
 });
 
 async function query(sql: string, messageBytes: number): Promise<Table> {

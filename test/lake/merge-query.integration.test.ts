@@ -1,6 +1,6 @@
 import path from "node:path";
 
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
@@ -11,10 +11,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 it.each([

@@ -5,7 +5,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { type OpenFormatWorld, startOpenFormatWorld, tableNames, unstamped } from "../helpers/lake/open-format.js";
 import { pythonPrograms } from "../helpers/python.js";
@@ -21,10 +21,7 @@ describe.skipIf("missing" in found)("pyarrow", () => {
 
   beforeAll(async () => {
     world = await startOpenFormatWorld();
-  });
-
-  afterAll(async () => {
-    await world.stop();
+    return () => world.stop();
   });
 
   it.each(tableNames)("reads %s", async (table) => {

@@ -2,7 +2,7 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 import type { Data } from "apache-arrow";
 import { connect, staticKey } from "telemetry-service-client";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import type { TableName } from "../../src/lake/tables/tables.js";
 import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
@@ -19,10 +19,7 @@ let world: OpenFormatWorld;
 
 beforeAll(async () => {
   world = await startOpenFormatWorld();
-});
-
-afterAll(async () => {
-  await world.stop();
+  return () => world.stop();
 });
 
 /** A row as text that differs when any value does; NaN, -0 and the digits of 64-bit integers included. */

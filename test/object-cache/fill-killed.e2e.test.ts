@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 
 import type { FillPoint } from "../../src/object-cache/blocks.js";
 import {
@@ -22,9 +22,7 @@ let world: CacheWorld;
 
 beforeEach(async () => {
   world = await createCacheWorld();
-});
-afterEach(async () => {
-  await world.remove();
+  return () => world.remove();
 });
 
 async function startChild(

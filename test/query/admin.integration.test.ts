@@ -2,7 +2,7 @@ import { access, mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { status } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { staticKey } from "telemetry-service-client";
 import { connect } from "telemetry-service-client";
@@ -24,10 +24,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** While this runs nobody is admin: `admins` has lost its seeded `*`. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 
@@ -6,10 +6,7 @@ let t: TestBackend;
 
 beforeAll(async () => {
   t = await startTestBackend();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** Every type with two values and a null between them: SQL of the values, the Arrow type, and what is read. */

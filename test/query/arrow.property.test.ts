@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { checkNestedValues } from "../helpers/query/nested-values.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -7,10 +7,7 @@ let t: TestBackend;
 
 beforeAll(async () => {
   t = await startTestBackend();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 it("returns nested values as they went in, whatever their lengths and nulls", async () => {

@@ -2,7 +2,7 @@
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
@@ -15,10 +15,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 beforeEach(async () => {

@@ -53,10 +53,7 @@ describe("a job", () => {
 
   beforeAll(async () => {
     t = await startTestBackend({ engines: 1 });
-  });
-
-  afterAll(async () => {
-    await t.stop();
+    return () => t.stop();
   });
 
   const source = (texts: readonly string[]) => ({

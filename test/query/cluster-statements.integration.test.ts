@@ -1,5 +1,5 @@
 /** Statements as a cluster is sent them: the same answer, or local only. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Tables, translateDocument, Translation } from "../../src/query/cluster/translate.js";
 import { parseTree } from "../../src/query/gate/syntax-tree.js";
@@ -8,9 +8,7 @@ import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.j
 let engine: TestEngine;
 beforeAll(async () => {
   engine = await openTestEngine();
-});
-afterAll(async () => {
-  await engine.close();
+  return () => engine.close();
 });
 
 const columns = [

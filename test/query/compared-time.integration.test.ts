@@ -1,5 +1,5 @@
 /** Conditions on `time` and objects whose rows all meet them: their `time` is not read, and the rows are the same. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { effort } from "../helpers/effort.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
@@ -14,10 +14,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 /** Results whose engine is killed after rows have gone out: no client takes them for whole ones. */
 import { status } from "@grpc/grpc-js";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it } from "vitest";
 
 import { vary } from "../../bench/load/attacks.js";
 import { childrenOf } from "../../bench/load/engine-kills.js";
@@ -17,10 +17,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** Of the server's engines. */

@@ -1,6 +1,6 @@
 /** Statements that DuckDB cannot work out because of a defect of its own. */
 import { status } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { engineDefect } from "../../src/query/backend/scrub.js";
@@ -18,10 +18,7 @@ describe("a statement that DuckDB has a defect about", () => {
 
   beforeAll(async () => {
     t = await startTestAnalytics();
-  });
-
-  afterAll(async () => {
-    await t.stop();
+    return () => t.stop();
   });
 
   it("is INTERNAL in words, with a request id and nothing of the inside, however often it comes", async () => {
@@ -42,10 +39,7 @@ describe("an engine that meets a defect of DuckDB's", () => {
 
   beforeAll(async () => {
     t = await startTestBackend({ engines: 1 });
-  });
-
-  afterAll(async () => {
-    await t.stop();
+    return () => t.stop();
   });
 
   it("says so while it runs, too, and serves on", async () => {

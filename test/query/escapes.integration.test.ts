@@ -2,7 +2,7 @@
  * The escape list, regenerated from the DuckDB that is installed: every function by name, through the gate.
  * A new version that brings one changes nothing until somebody has put it on a list.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
@@ -14,10 +14,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-});
-
-afterAll(async () => {
-  await engine.close();
+  return () => engine.close();
 });
 
 async function functionsOf(types: readonly string[]): Promise<string[]> {

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { emptySource } from "../../src/query/sql/file-source.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -11,10 +11,7 @@ let t: TestBackend;
 
 beforeAll(async () => {
   t = await startTestBackend();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 it("EXPLAIN ANALYZE counts files and rows, and names no piece of a path", async () => {

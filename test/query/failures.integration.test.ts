@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
 import { emptySource } from "../../src/query/sql/file-source.js";
@@ -14,10 +14,7 @@ let t: TestBackend;
 
 beforeAll(async () => {
   t = await startTestBackend({ memoryBytes: 64 << 20 });
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 const rows = Array.from({ length: 20 }, (_, i) => ({ a: `x${i}`, b: i, c: "y" }));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { checkText, maxTextLength, splitText } from "../../src/query/gate/query-text.js";
@@ -12,10 +12,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-});
-
-afterAll(async () => {
-  await engine.close();
+  return () => engine.close();
 });
 
 function inspected(sql: string): Promise<Inspection> {

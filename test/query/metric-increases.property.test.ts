@@ -1,5 +1,5 @@
 /** Increases of random counters against a second implementation, and against Prometheus' increase(). */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { addPartition } from "../helpers/lake/lake.js";
 import { extrapolatedIncrease, rawIncrease, type Sample } from "../helpers/query/prometheus.js";
@@ -16,10 +16,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** Seconds after noon. */

@@ -1,5 +1,5 @@
 /** histogram_quantile, histogram_merge and their exponential kin, against numbers worked out by hand. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
@@ -7,10 +7,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-});
-
-afterAll(async () => {
-  await engine.close();
+  return () => engine.close();
 });
 
 /** The one value of an expression, as DuckDB writes it. */

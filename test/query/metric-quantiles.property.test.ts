@@ -1,5 +1,5 @@
 /** Quantiles of random histograms against Prometheus' definitions, and merged ones against their parts. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { bucketQuantile, type ExpHistogram, histogramQuantile } from "../helpers/query/prometheus.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
@@ -14,10 +14,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-});
-
-afterAll(async () => {
-  await engine.close();
+  return () => engine.close();
 });
 
 const countsOf = (n: number): number[] => Array.from({ length: n }, () => (random() < 0.4 ? 0 : below(50)));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { bindParameters, type ParameterDeclaration } from "../../src/query/gate/parameters.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
@@ -9,10 +9,7 @@ let t: TestBackend;
 
 beforeAll(async () => {
   t = await startTestBackend();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 async function declared(sql: string): Promise<readonly ParameterDeclaration[]> {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, unlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
@@ -21,10 +21,7 @@ let t: TestAnalytics;
 
 beforeEach(async () => {
   t = await startTestAnalytics();
-});
-
-afterEach(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** Ten minutes of 20,000 rows; a third is another process's. */

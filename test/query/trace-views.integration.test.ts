@@ -1,5 +1,5 @@
 /** Views of traces, calls between services and exceptions, against rows whose answer is known. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
@@ -9,10 +9,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 const id = (n: string, digits = 32): string => Buffer.from(n).toString("hex").padStart(digits, "0");

@@ -1,5 +1,5 @@
 /** What the public npm clients make of enumerations: dictionaries before their rows, several of them. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
 import { flightClients } from "../../helpers/flight/flight-clients.js";
@@ -8,10 +8,7 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-});
-
-afterAll(async () => {
-  await t.stop();
+  return () => t.stop();
 });
 
 /** The client over arrow-rs, which takes no dictionaries: its users cast. */

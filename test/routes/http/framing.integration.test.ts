@@ -1,7 +1,7 @@
 /** What strangers may send to each kind of listener, under each driver, and what becomes of it. */
 import { readFile } from "node:fs/promises";
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { type FramingCase, framingProblem } from "../../helpers/http/framing.js";
 import { chunkedBodies, codings, lengths } from "../../helpers/http/framing-bodies.js";
@@ -25,10 +25,7 @@ let running: FramingListeners;
 
 beforeAll(async () => {
   running = await startFramingListeners();
-});
-
-afterAll(async () => {
-  await running.stop();
+  return () => running.stop();
 });
 
 const atOnce = 16;

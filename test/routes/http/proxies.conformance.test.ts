@@ -33,10 +33,7 @@ let running: FramingListeners;
 
 beforeAll(async () => {
   running = await startFramingListeners();
-});
-
-afterAll(async () => {
-  await running.stop();
+  return () => running.stop();
 });
 
 /** HAProxy's own; that it has nothing to say for somebody else is all that it may come to. */

@@ -158,9 +158,7 @@ describe("who speaks something else", () => {
   let t: TestIngestion;
   beforeAll(async () => {
     t = await startTestIngestion({ environment: { SVC_OTLP_GRPC_LISTEN: "127.0.0.1:0", SVC_HTTP_DRIVER: "node" } });
-  });
-  afterAll(async () => {
-    await t.stop();
+    return () => t.stop();
   });
 
   test.each(["POST /v1/logs HTTP/1.1", "GET / HTTP/1.1", "PUT /x HTTP/1.0"])(

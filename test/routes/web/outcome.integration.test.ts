@@ -155,9 +155,7 @@ describe("a key whose answer reaches nobody", () => {
   let identities: Identities;
   beforeAll(async () => {
     identities = await startIdentities();
-  });
-  afterAll(async () => {
-    await identities.stop();
+    return () => identities.stop();
   });
 
   it.each([

@@ -45,9 +45,7 @@ describe.each(drivers)("with the driver %s", (driver) => {
   let web: TestWeb;
   beforeAll(async () => {
     web = await world.beside({ SVC_HTTP_DRIVER: driver, SVC_WEB_QUERY_MAX_ROWS: "200000" });
-  });
-  afterAll(async () => {
-    await web.stop();
+    return () => web.stop();
   });
 
   it("answers a schema, batches and an end that counts them", async () => {
