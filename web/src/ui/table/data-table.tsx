@@ -2,20 +2,11 @@
  * A table of any number of rows, of which only those in view are made. J and K (or the arrows) move, Enter opens, F
  * filters by the cell, X excludes it, C copies it. Rows are numbers; columns say what is in them.
  */
-import {
-  columnResizingFeature,
-  columnSizingFeature,
-  columnVisibilityFeature,
-  type Header,
-  tableFeatures,
-  useTable,
-} from "@tanstack/react-table";
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
 import {
   type KeyboardEvent,
   type ReactElement,
   type RefObject,
-  useEffect,
   useId,
   useLayoutEffect,
   useMemo,
@@ -27,12 +18,12 @@ import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
 import { pressKey } from "../keys.js";
 import css from "./data-table.module.css";
-import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
 import { noTableState, type TableState } from "./table-state.js";
 import { type Cell, Rows } from "./table-rows.js";
 import { rowPixels } from "./use-rows.js";
+import { type ColumnHeader, useShownColumns } from "./use-shown-columns.js";
 
 export interface DataTableProps {
   /** What is in it, for those who do not see it. */
@@ -53,11 +44,6 @@ export interface DataTableProps {
   readonly stale?: boolean;
 }
 
-/** Of the control that chooses columns, at the end of the head. */
-const menuPixels = 30;
-const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
-const noRows: never[] = [];
-
 export function DataTable(o: DataTableProps): ReactElement {
   const { columns, rows, selected = null } = o;
   const { timeZone } = useSettings();
@@ -65,60 +51,11 @@ export function DataTable(o: DataTableProps): ReactElement {
   const [own, setOwn] = useState(noTableState);
   const state = o.state ?? own;
   const change = o.onState ?? ((changes: Partial<TableState>) => setOwn((before) => ({ ...before, ...changes })));
-  const [sizing, setSizing] = useState<Readonly<Record<string, number>>>(state.widths);
   const id = useId();
   const scroll = useRef<HTMLDivElement | null>(null);
   const [active, setActive] = useState<Cell>({ at: 0, column: 0 });
   const size = useSize(scroll);
-  /** Columns that somebody wants to see although they do not fit. */
-  const [asked, setAsked] = useState<readonly string[]>([]);
-
-  const definitions = useMemo(
-    () =>
-      columns.map((column) => ({
-        id: column.id,
-        header: column.title,
-        accessorFn: () => null,
-        size: column.width ?? defaultWidth,
-        minSize: 48,
-        maxSize: 2000,
-      })),
-    [columns],
-  );
-  const fit = useMemo(() => {
-    const chosen = columns.filter(({ id: name }) => !state.hidden.includes(name));
-    return fitColumns(chosen, size.width - menuPixels, sizing, asked);
-  }, [columns, state.hidden, size.width, sizing, asked]);
-  const hidden = columns.map(({ id: name }) => name).filter((name) => !fit.has(name));
-  const isCut = hidden.some((name) => !state.hidden.includes(name));
-  const table = useTable({
-    features,
-    columns: definitions,
-    data: noRows,
-    columnResizeMode: "onChange",
-    state: { columnSizing: sizing, columnVisibility: Object.fromEntries(hidden.map((name) => [name, false])) },
-    onColumnSizingChange: (next) => setSizing((before) => (typeof next === "function" ? next(before) : next)),
-  });
-  // The address learns of a width when the hand has come to rest.
-  useEffect(() => {
-    if (sizing === state.widths) {
-      return undefined;
-    }
-    const timer = setTimeout(() => change({ widths: sizing }), 300);
-    return () => clearTimeout(timer);
-  }, [sizing]);
-
-  const shown = columns.filter(({ id: name }) => fit.has(name));
-  const headers = table.getHeaderGroups()[0]?.headers ?? [];
-  const sizes = headers.map((header) => fit.get(header.id) ?? header.getSize());
-  // What is left over goes to the last column, or behind it where it is aligned to the right; there is room for the menu.
-  const grows = shown.at(-1)?.align !== "right";
-  const template = [
-    ...sizes.map((size, at) => (grows && at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`)),
-    grows ? `${menuPixels}px` : `minmax(${menuPixels}px, 1fr)`,
-  ].join(" ");
-  const shares = [...sizes, menuPixels].map((size) => `minmax(0, ${size}fr)`).join(" ");
-  const width = sizes.reduce((sum, size) => sum + size, menuPixels);
+  const { fit, shown, headers, isCut, ...shape } = useShownColumns(columns, size.width, state, change);
 
   const order = useMemo(() => {
     const by = columns.find(({ id: name }) => name === state.sort?.id)?.sortBy;
@@ -178,9 +115,18 @@ export function DataTable(o: DataTableProps): ReactElement {
       >
         <div
           className={css.inner}
-          style={{ width: `max(100%, ${width}px)`, height: (rows + 1) * rowPixels + 1, ["--shares" as string]: shares }}
+          style={{
+            width: `max(100%, ${shape.width}px)`,
+            height: (rows + 1) * rowPixels + 1,
+            ["--shares" as string]: shape.shares,
+          }}
         >
-          <div className={css.head} role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, order: -1 }}>
+          <div
+            className={css.head}
+            role="row"
+            aria-rowindex={1}
+            style={{ gridTemplateColumns: shape.template, order: -1 }}
+          >
             {headers.map((header, at) => {
               const column = shown[at];
               const sort = state.sort?.id === header.id ? state.sort : null;
@@ -205,7 +151,7 @@ export function DataTable(o: DataTableProps): ReactElement {
             fit={fit}
             source={columns}
             version={version}
-            template={template}
+            template={shape.template}
             selected={selected}
             active={active}
             onPoint={(at, column) => {
@@ -217,20 +163,7 @@ export function DataTable(o: DataTableProps): ReactElement {
         </div>
       </div>
       <div className={classes(css.columns, isCut && css.cut)} style={{ right: size.bar }}>
-        <ColumnMenu
-          columns={columns}
-          fit={fit}
-          onChange={(name, checked) => {
-            const others = (names: readonly string[]): readonly string[] => names.filter((each) => each !== name);
-            setAsked(checked ? [...asked, name] : others(asked));
-            change({ hidden: checked ? others(state.hidden) : [...state.hidden, name] });
-          }}
-          onReset={() => {
-            setSizing({});
-            setAsked([]);
-            change({ hidden: [], widths: {}, sort: null });
-          }}
-        />
+        <ColumnMenu columns={columns} fit={fit} onChange={shape.choose} onReset={shape.reset} />
       </div>
     </div>
   );
@@ -244,7 +177,7 @@ function HeadCell({
   onSort,
 }: {
   readonly column: TableColumn;
-  readonly header: Header<typeof features, never>;
+  readonly header: ColumnHeader;
   readonly sort: TableState["sort"];
   readonly onSort: (sort: TableState["sort"]) => void;
 }): ReactElement {

@@ -1,0 +1,111 @@
+/** Which columns of a table are shown and how wide: those that were chosen, as far as there is room, or asked for. */
+import {
+  columnResizingFeature,
+  columnSizingFeature,
+  columnVisibilityFeature,
+  type Header,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useEffect, useMemo, useState } from "react";
+
+import { defaultWidth, fitColumns } from "./fit-columns.js";
+import type { TableColumn } from "./table-columns.js";
+import type { TableState } from "./table-state.js";
+
+/** Of the control that chooses columns, at the end of the head. */
+const menuPixels = 30;
+const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
+const noRows: never[] = [];
+
+export type ColumnHeader = Header<typeof features, never>;
+
+interface ShownColumns {
+  readonly shown: readonly TableColumn[];
+  readonly headers: readonly ColumnHeader[];
+  /** Widths of the shown ones by id. */
+  readonly fit: ReadonlyMap<string, number>;
+  /** There is no room for some. */
+  readonly isCut: boolean;
+  /** Tracks of the grid of a row, on the screen and on paper. */
+  readonly template: string;
+  readonly shares: string;
+  /** Pixels of them all. */
+  readonly width: number;
+  readonly choose: (id: string, checked: boolean) => void;
+  readonly reset: () => void;
+}
+
+export function useShownColumns(
+  columns: readonly TableColumn[],
+  room: number,
+  state: TableState,
+  change: (changes: Partial<TableState>) => void,
+): ShownColumns {
+  const [sizing, setSizing] = useState<Readonly<Record<string, number>>>(state.widths);
+  /** Columns that somebody wants to see although they do not fit. */
+  const [asked, setAsked] = useState<readonly string[]>([]);
+
+  const definitions = useMemo(
+    () =>
+      columns.map((column) => ({
+        id: column.id,
+        header: column.title,
+        accessorFn: () => null,
+        size: column.width ?? defaultWidth,
+        minSize: 48,
+        maxSize: 2000,
+      })),
+    [columns],
+  );
+  const fit = useMemo(() => {
+    const chosen = columns.filter(({ id }) => !state.hidden.includes(id));
+    return fitColumns(chosen, room - menuPixels, sizing, asked);
+  }, [columns, state.hidden, room, sizing, asked]);
+  const hidden = columns.map(({ id }) => id).filter((id) => !fit.has(id));
+  const table = useTable({
+    features,
+    columns: definitions,
+    data: noRows,
+    columnResizeMode: "onChange",
+    state: { columnSizing: sizing, columnVisibility: Object.fromEntries(hidden.map((id) => [id, false])) },
+    onColumnSizingChange: (next) => setSizing((before) => (typeof next === "function" ? next(before) : next)),
+  });
+  // The address learns of a width when the hand has come to rest.
+  useEffect(() => {
+    if (sizing === state.widths) {
+      return undefined;
+    }
+    const timer = setTimeout(() => change({ widths: sizing }), 300);
+    return () => clearTimeout(timer);
+  }, [sizing]);
+
+  const shown = columns.filter(({ id }) => fit.has(id));
+  const headers = table.getHeaderGroups()[0]?.headers ?? [];
+  const sizes = headers.map((header) => fit.get(header.id) ?? header.getSize());
+  // What is left over goes to the last column, or behind it where it is aligned to the right; there is room for the menu.
+  const grows = shown.at(-1)?.align !== "right";
+  const template = [
+    ...sizes.map((size, at) => (grows && at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`)),
+    grows ? `${menuPixels}px` : `minmax(${menuPixels}px, 1fr)`,
+  ].join(" ");
+  const others = (names: readonly string[], id: string): readonly string[] => names.filter((each) => each !== id);
+  return {
+    shown,
+    headers,
+    fit,
+    isCut: hidden.some((id) => !state.hidden.includes(id)),
+    template,
+    shares: [...sizes, menuPixels].map((size) => `minmax(0, ${size}fr)`).join(" "),
+    width: sizes.reduce((sum, size) => sum + size, menuPixels),
+    choose: (id, checked) => {
+      setAsked(checked ? [...asked, id] : others(asked, id));
+      change({ hidden: checked ? others(state.hidden, id) : [...state.hidden, id] });
+    },
+    reset: () => {
+      setSizing({});
+      setAsked([]);
+      change({ hidden: [], widths: {}, sort: null });
+    },
+  };
+}
