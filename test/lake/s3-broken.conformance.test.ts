@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { withEndpoint } from "../../src/lake/store/s3-address.js";
@@ -17,16 +17,8 @@ import { enough } from "../../src/lake/merge/merge-levels.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { connectRows } from "../helpers/flight/flight-rows.js";
 import { recordMinted } from "../helpers/cleartext/cleartext-tap.js";
-import {
-  type Fault,
-  type FaultProxy,
-  findS3Server,
-  replaces,
-  s3Environment,
-  type S3Server,
-  startFaultProxy,
-  startS3Server,
-} from "../helpers/lake/s3-server.js";
+import { type FaultyBucket, startFaultyBucket } from "../helpers/lake/faulty-bucket.js";
+import { type Fault, type FaultProxy, findS3Server, replaces, s3Environment } from "../helpers/lake/s3-server.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { seededRandom } from "../helpers/seeded-random.js";
@@ -48,8 +40,7 @@ const conditional =
 const isUpload = (method: string): boolean => method === "PUT" || method === "POST";
 
 describe.skipIf(program === null)("a store that breaks", () => {
-  let s3: S3Server;
-  let proxy: FaultProxy;
+  let bucket: FaultyBucket;
   let database: TestDatabase;
   let directory = "";
   let server: ServerProcess;
@@ -61,7 +52,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
     ...s3Environment,
     SVC_SQL_CONNECTION_STRING: database.connectionString,
     SVC_OBJECT_STORE_URI: "s3://lake/telemetry",
-    SVC_S3_ENDPOINT: proxy.endpoint,
+    SVC_S3_ENDPOINT: bucket.proxy.endpoint,
     SVC_DATA_DIR: directory,
     SVC_INGESTION_LISTEN: "127.0.0.1:0",
     SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
@@ -70,12 +61,8 @@ describe.skipIf(program === null)("a store that breaks", () => {
   });
 
   beforeAll(async () => {
-    for (const [name, value] of Object.entries(s3Environment)) {
-      vi.stubEnv(name, value);
-    }
     directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-broken-"));
-    s3 = await startS3Server(program ?? "");
-    proxy = await startFaultProxy(s3.endpoint);
+    bucket = await startFaultyBucket(program);
     database = await createTestDatabase();
     const { sql } = database;
     const read = await mintAnalyticsKey(sql, { name: "read", createdBy: "test" });
@@ -93,16 +80,14 @@ describe.skipIf(program === null)("a store that breaks", () => {
   });
 
   afterEach(() => {
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
   });
 
   afterAll(async () => {
     await server.end("SIGTERM");
-    await proxy.stop();
-    await s3.stop();
+    await bucket.stop();
     await database.drop();
     await rm(directory, { recursive: true, force: true });
-    vi.unstubAllEnvs();
   });
 
   const post = async (mark: string): Promise<{ readonly status: number; readonly retryAfter: number }> => {
@@ -161,7 +146,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
     "refuses what is sent and says so while it %s, and goes on by itself",
     async (_what, fault) => {
       await send();
-      proxy.fault = fault;
+      bucket.proxy.fault = fault;
       const marks = Array.from({ length: 3 }, () => randomUUID());
       for (const { status, retryAfter } of await Promise.all(marks.map(post))) {
         expect(status).toBe(503);
@@ -170,7 +155,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
       await until(async () => !(await isReady()));
       // Nothing is wrong with the process.
       expect((await fetch(`${server.url}/health`)).status).toBe(200);
-      proxy.fault = () => null;
+      bucket.proxy.fault = () => null;
       await until(isReady);
       await Promise.all(marks.map(send));
       expect(await found()).toEqual(all());
@@ -180,15 +165,15 @@ describe.skipIf(program === null)("a store that breaks", () => {
 
   it("acknowledges once what comes while a condition is ignored and answers are lost", async () => {
     const random = seededRandom(3);
-    const replace = replaces(s3, isUpload);
-    proxy.fault = (method, url, headers) => {
+    const replace = replaces(bucket.server, isUpload);
+    bucket.proxy.fault = (method, url, headers) => {
       replace(method, url, headers);
       return isUpload(method) && random() < 0.4 ? { kind: "lost answer" } : null;
     };
     for (let i = 0; i < enough[0]; i++) {
       await send();
     }
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect(await found()).toEqual(all());
   }, 180_000);
 
@@ -200,7 +185,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
   ] as readonly (readonly [string, Fault, RegExp])[])(
     "stores what is sent, and answers queries right or with a sentence, while reads %s",
     async (_what, fault, words) => {
-      proxy.fault = (method, url) => (method === "GET" && url.pathname.endsWith(".parquet") ? fault : null);
+      bucket.proxy.fault = (method, url) => (method === "GET" && url.pathname.endsWith(".parquet") ? fault : null);
       // What is read for the first time comes from the store.
       await send();
       expect(await isReady()).toBe(true);
@@ -210,27 +195,28 @@ describe.skipIf(program === null)("a store that breaks", () => {
       );
       expect(told.rows).toEqual(all());
       expect(told.said).toMatch(words);
-      proxy.fault = () => null;
+      bucket.proxy.fault = () => null;
       expect(await found()).toEqual(all());
     },
     180_000,
   );
 
   it("loses nothing to lists that lag behind, in a check that repairs and in a sweep", async () => {
-    proxy.fault = (_method, url) => (url.searchParams.has("list-type") ? { kind: "stale list", lagMs: 60_000 } : null);
+    bucket.proxy.fault = (_method, url) =>
+      url.searchParams.has("list-type") ? { kind: "stale list", lagMs: 60_000 } : null;
     for (let i = 0; i < enough[0]; i++) {
       await send();
     }
     const [task] = await database.sql<{ id: string }[]>`
       insert into lake_tasks (kind, request, created_by)
       values ('check', '{"deep": true, "repair": true}'::jsonb, 'test') returning task_id as id`;
-    const store = await openS3Store(withEndpoint("s3://lake/telemetry", proxy.endpoint));
-    const before = proxy.requests.length;
+    const store = await openS3Store(withEndpoint("s3://lake/telemetry", bucket.proxy.endpoint));
+    const before = bucket.proxy.requests.length;
     const listed: string[] = [];
     for await (const { path: name } of store.list("log_entries")) {
       listed.push(name);
     }
-    expect(proxy.requests.length).toBeGreaterThan(before);
+    expect(bucket.proxy.requests.length).toBeGreaterThan(before);
     const standing = await database.sql<{ path: string }[]>`select path from lakehouse_partitions`;
     expect(standing.filter(({ path: name }) => listed.includes(name)).length).toBeLessThan(standing.length);
     // Nothing is on its way, so whatever the catalogue does not name may go.
@@ -258,7 +244,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
       { kind: "stale list", lagMs: 3000 },
     ];
     const merged = await merges();
-    proxy.fault = (_method, url) => {
+    bucket.proxy.fault = (_method, url) => {
       const fault = random() < 0.3 ? (faults[Math.floor(random() * faults.length)] ?? null) : null;
       return fault?.kind === "stale list" && !url.searchParams.has("list-type") ? null : fault;
     };
@@ -269,7 +255,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
         }
       }),
     );
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await until(async () => (await merges()) > merged);
     expect(await found()).toEqual(all());
   }, 240_000);
@@ -289,7 +275,7 @@ describe.skipIf(program === null)("a store that breaks", () => {
       ).map(([what, applies, words]) => ({ name, announcement, what, applies, words })),
     ),
   )("keeps $name from starting when it $what", async ({ name, announcement, applies, words }) => {
-    proxy.fault = replaces(s3, (method, url) => url.pathname.includes("/.probe/") && applies(method));
+    bucket.proxy.fault = replaces(bucket.server, (method, url) => url.pathname.includes("/.probe/") && applies(method));
     const started = startServerProcess(
       name,
       { ...environment(), SVC_DATA_DIR: path.join(directory, name) },

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { appendFile, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { BadObjects } from "../../src/lake/bad-objects.js";
 import { type CachedFiles, openCachedFiles } from "../../src/lake/cache/cached-files.js";
@@ -20,14 +20,8 @@ import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { type BucketLab, startBucketLab } from "../helpers/lake/bucket-lab.js";
 import { mergeAll } from "../helpers/lake/lake-merge.js";
 import { askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
-import {
-  type FaultProxy,
-  findS3Server,
-  s3Environment,
-  type S3Server,
-  startFaultProxy,
-  startS3Server,
-} from "../helpers/lake/s3-server.js";
+import { type FaultyBucket, startFaultyBucket } from "../helpers/lake/faulty-bucket.js";
+import { findS3Server } from "../helpers/lake/s3-server.js";
 import { never } from "../helpers/never.js";
 
 const program = await findS3Server();
@@ -39,8 +33,7 @@ async function flipByte(file: string, at: number): Promise<void> {
 const minuteNs = 60_000_000_000n;
 
 describe.skipIf(program === null)("a lake in a bucket", () => {
-  let server: S3Server;
-  let proxy: FaultProxy;
+  let bucket: FaultyBucket;
   let lab: BucketLab;
   let files: CachedFiles;
   let store: ObjectStore;
@@ -50,27 +43,21 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
   let prefix = "";
 
   beforeAll(async () => {
-    for (const [name, value] of Object.entries(s3Environment)) {
-      vi.stubEnv(name, value);
-    }
-    server = await startS3Server(program ?? "");
-    proxy = await startFaultProxy(server.endpoint);
+    bucket = await startFaultyBucket(program);
   });
 
   afterAll(async () => {
-    await proxy.stop();
-    await server.stop();
-    vi.unstubAllEnvs();
+    await bucket.stop();
   });
 
   beforeEach(async () => {
     prefix = `lake-${prefixes++}`;
-    lab = await startBucketLab(proxy.endpoint, prefix);
+    lab = await startBucketLab(bucket.proxy.endpoint, prefix);
     ({ store, remote, files, directory } = lab);
   });
 
   afterEach(async () => {
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await lab.stop();
   });
 
@@ -100,7 +87,7 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     return row ?? {};
   };
   const objectsInBucket = async (): Promise<string[]> => {
-    const names = await readdir(path.join(server.directory, "lake", prefix), { recursive: true });
+    const names = await readdir(path.join(bucket.server.directory, "lake", prefix), { recursive: true });
     return names.filter((name) => name.endsWith(".parquet"));
   };
 
@@ -124,9 +111,9 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     for (let i = 0; i < 4; i++) {
       await addLogs(i * 100, 100);
     }
-    proxy.fault = (method) => (method === "PUT" ? { kind: "status", status: 503, code: "SlowDown" } : null);
+    bucket.proxy.fault = (method) => (method === "PUT" ? { kind: "status", status: 503, code: "SlowDown" } : null);
     await expect(mergePartitions(lab.context, mergeAll)).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect(await readRange()).toEqual({ rows: 400, different: 400 });
     await mergePartitions(lab.context, mergeAll);
     expect(await readRange()).toEqual({ rows: 400, different: 400 });
@@ -158,7 +145,7 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
   ])("erases everything but an object that is %s, and says which; a check ends", async (_what, spoil) => {
     await addLogs(0, 50, "shop");
     const spoilt = await addLogs(50, 50, "shop");
-    await spoil(path.join(server.directory, "lake", prefix, spoilt));
+    await spoil(path.join(bucket.server.directory, "lake", prefix, spoilt));
     const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
     await expect(runTask(taskContext(lab), taskId)).rejects.toBeInstanceOf(BadObjects);
     expect(await taskRow(lab, taskId)).toMatchObject({
@@ -175,21 +162,21 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     const check = (deep: boolean) => checkLake(taskContext(lab), { repair: true, deep });
     for (const deep of [false, true]) {
       expect((await check(deep)).problems).toEqual([]);
-      proxy.fault = (method, url) =>
+      bucket.proxy.fault = (method, url) =>
         method === "GET" && url.pathname.endsWith(".parquet")
           ? { kind: "status", status: 503, code: "SlowDown" }
           : null;
       await expect(check(deep)).rejects.toMatchObject({ code: "UNAVAILABLE" });
-      proxy.fault = (_method, url) =>
+      bucket.proxy.fault = (_method, url) =>
         url.searchParams.get("prefix")?.includes("log_entries") === true ? { kind: "empty list" } : null;
       expect((await check(deep)).problems).toEqual([]);
-      proxy.fault = () => null;
+      bucket.proxy.fault = () => null;
     }
-    const damaged = path.join(server.directory, "lake", prefix, objects[1] ?? "");
+    const damaged = path.join(bucket.server.directory, "lake", prefix, objects[1] ?? "");
     const bytes = await readFile(damaged);
     bytes.fill(0, 1000, bytes.length - 3000);
     await writeFile(damaged, bytes);
-    await rm(path.join(server.directory, "lake", prefix, objects[2] ?? ""));
+    await rm(path.join(bucket.server.directory, "lake", prefix, objects[2] ?? ""));
     const report = await check(true);
     expect(new Map(report.problems.map(({ kind, path: object }) => [kind, object]))).toEqual(
       new Map([
@@ -212,15 +199,15 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     );
     expect(large?.rowCount).toBe(500_000);
     const begin = 300n * minuteNs;
-    proxy.bytesOut = 0;
+    bucket.proxy.bytesOut = 0;
     expect(await readRange(begin, begin + minuteNs - 1n)).toEqual({ rows: 600, different: 600 });
-    const cold = proxy.bytesOut;
+    const cold = bucket.proxy.bytesOut;
     process.stdout.write(`one minute of ${large?.fileBytes} bytes: ${cold} bytes read\n`);
     expect(cold).toBeLessThan((large?.fileBytes ?? 0) / 3);
     expect(await readRange(begin + minuteNs, begin + 2n * minuteNs - 1n)).toEqual({ rows: 600, different: 600 });
-    expect(proxy.bytesOut).toBe(cold);
+    expect(bucket.proxy.bytesOut).toBe(cold);
     expect(await readRange(begin * 2n, begin * 2n + minuteNs - 1n)).toEqual({ rows: 600, different: 600 });
-    expect(proxy.bytesOut).toBeLessThan(cold * 2);
+    expect(bucket.proxy.bytesOut).toBeLessThan(cold * 2);
     expect(await readRange()).toEqual({ rows: 500_000, different: 500_000 });
   }, 180_000);
 
@@ -247,6 +234,8 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
       code: "NOT_FOUND",
     });
     expect(await store.putParts("web/maps/a.glb", parts(false))).toBe(bytes.length);
-    expect((await readFile(path.join(server.directory, "lake", prefix, "web/maps/a.glb"))).equals(bytes)).toBe(true);
+    expect((await readFile(path.join(bucket.server.directory, "lake", prefix, "web/maps/a.glb"))).equals(bytes)).toBe(
+      true,
+    );
   });
 });

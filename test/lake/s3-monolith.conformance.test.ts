@@ -6,19 +6,12 @@ import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { enough } from "../../src/lake/merge/merge-levels.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
-import {
-  type Fault,
-  type FaultProxy,
-  findS3Server,
-  s3Environment,
-  type S3Server,
-  startFaultProxy,
-  startS3Server,
-} from "../helpers/lake/s3-server.js";
+import { type FaultyBucket, startFaultyBucket } from "../helpers/lake/faulty-bucket.js";
+import { type Fault, findS3Server, s3Environment } from "../helpers/lake/s3-server.js";
 import { cacheAnnouncement, cacheKey } from "../helpers/object-cache/cache-world.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import {
@@ -35,8 +28,7 @@ const program = await findS3Server();
 const recordsPerRequest = 5;
 
 describe.skipIf(program === null)("a monolith on S3", () => {
-  let server: S3Server;
-  let proxy: FaultProxy;
+  let bucket: FaultyBucket;
   let data: Awaited<ReturnType<typeof temporaryDirectory>>;
   let monolith: MonolithProcess;
   let sent = 0;
@@ -45,7 +37,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
   const start = async (more: readonly string[] = []): Promise<void> => {
     monolith = await startMonolithProcess(data.directory, [
       "--object-store-uri=s3://lake/telemetry",
-      `--s3-endpoint=${proxy.endpoint}`,
+      `--s3-endpoint=${bucket.proxy.endpoint}`,
       "--maintenance-interval-seconds=0.5",
       "--maintenance-health-listen=127.0.0.1:0",
       "--telemetry-interval-seconds=3600",
@@ -54,25 +46,19 @@ describe.skipIf(program === null)("a monolith on S3", () => {
   };
 
   beforeAll(async () => {
-    for (const [name, value] of Object.entries(s3Environment)) {
-      vi.stubEnv(name, value);
-    }
-    server = await startS3Server(program ?? "");
-    proxy = await startFaultProxy(server.endpoint);
+    bucket = await startFaultyBucket(program);
     data = await temporaryDirectory();
     await start();
   });
 
   afterEach(() => {
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
   });
 
   afterAll(async () => {
     await monolith.stop();
-    await proxy.stop();
-    await server.stop();
+    await bucket.stop();
     await data.remove();
-    vi.unstubAllEnvs();
   });
 
   const post = async (request: number): Promise<Response | null> => {
@@ -150,7 +136,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
     expect(await found()).toEqual(all());
     await until(async () => (await merged()) > 0);
     expect(await found()).toEqual(all());
-    const objects = await readdir(path.join(server.directory, "lake/telemetry"), { recursive: true });
+    const objects = await readdir(path.join(bucket.server.directory, "lake/telemetry"), { recursive: true });
     expect(objects.filter((name) => name.endsWith(".parquet")).length).toBeGreaterThan(0);
     expect(await analyticsHealth("lake_cache_fetched_bytes_total")).toBeGreaterThan(0);
     expect(monolith.output()).not.toContain(s3Environment.AWS_SECRET_ACCESS_KEY);
@@ -158,13 +144,15 @@ describe.skipIf(program === null)("a monolith on S3", () => {
 
   it("reads from its own disk what it has read before, also after a restart", async () => {
     expect(await found()).toEqual(all());
-    proxy.requests.length = 0;
+    bucket.proxy.requests.length = 0;
     expect(await found()).toEqual(all());
-    const reads = proxy.requests.filter(({ method, url }) => method === "GET" && url.pathname.endsWith(".parquet"));
+    const reads = bucket.proxy.requests.filter(
+      ({ method, url }) => method === "GET" && url.pathname.endsWith(".parquet"),
+    );
     expect(reads.filter(({ url }) => url.pathname.includes("/log_entries/"))).toEqual([]);
     expect(await monolith.stop("SIGKILL")).toBeNull();
     await start();
-    proxy.requests.length = 0;
+    bucket.proxy.requests.length = 0;
     expect(await found()).toEqual(all());
   });
 
@@ -191,7 +179,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
     "loses and doubles nothing: %s",
     async (_name, fault) => {
       const random = seededRandom(17);
-      proxy.fault = () => (random() < 0.25 ? fault : null);
+      bucket.proxy.fault = () => (random() < 0.25 ? fault : null);
       await Promise.all(
         Array.from({ length: 4 }, async () => {
           for (let i = 0; i < 4; i++) {
@@ -199,7 +187,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
           }
         }),
       );
-      proxy.fault = () => null;
+      bucket.proxy.fault = () => null;
       expect(await found()).toEqual(all());
     },
     240_000,
@@ -214,7 +202,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
         }
       });
       await sleep(100);
-      await until(() => proxy.requests.splice(0).some(({ method }) => method === "PUT"));
+      await until(() => bucket.proxy.requests.splice(0).some(({ method }) => method === "PUT"));
       await monolith.stop("SIGKILL");
       await start();
       done.abort();
@@ -225,7 +213,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
 
   it("says so while the store is down, and goes on by itself when it is back", async () => {
     expect(await found()).toEqual(all());
-    await server.kill();
+    await bucket.server.kill();
     const request = sent++;
     const refused = await post(request);
     expect(refused?.status).toBe(503);
@@ -233,7 +221,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
     await until(async () => (await fetch(`${monolith.ingestionUrl}/ready`)).status === 503);
     // What is on the disk of the server is still answered.
     expect(await found()).toEqual(all());
-    await server.start();
+    await bucket.server.start();
     await until(async () => (await post(request))?.status === 200);
     acknowledged += recordsPerRequest;
     await until(async () => (await fetch(`${monolith.ingestionUrl}/ready`)).status === 200);
@@ -242,20 +230,20 @@ describe.skipIf(program === null)("a monolith on S3", () => {
 
   it("does not start without a store", async () => {
     await monolith.stop();
-    await server.kill();
+    await bucket.server.kill();
     await expect(start()).rejects.toThrow("the object store cannot be used");
-    await server.start();
+    await bucket.server.start();
     await start();
     expect(await found()).toEqual(all());
   }, 120_000);
 
   it("fails queries with a sentence when what they need cannot be read", async () => {
     await send();
-    proxy.fault = (method, url) =>
+    bucket.proxy.fault = (method, url) =>
       method === "GET" && url.pathname.endsWith(".parquet") ? { kind: "status", status: 503, code: "SlowDown" } : null;
     const failure = await withRows((rows) => rows.failure(`SELECT count(*) AS n, 1 AS again ${own}`));
     expect(failure.message).toContain("the object store cannot be read");
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect(await found()).toEqual(all());
   });
 
@@ -268,7 +256,7 @@ describe.skipIf(program === null)("a monolith on S3", () => {
         SVC_API_KEYS: JSON.stringify([{ name: "analytics", key: cacheKey }]),
         SVC_OBJECT_CACHE_LISTEN: "127.0.0.1:0",
         SVC_OBJECT_STORE_URI: "s3://lake/telemetry",
-        SVC_S3_ENDPOINT: proxy.endpoint,
+        SVC_S3_ENDPOINT: bucket.proxy.endpoint,
         SVC_DATA_DIR: own.directory,
       },
       cacheAnnouncement,

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-import { afterAll, afterEach, beforeAll, expect, it, vi, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, describe } from "vitest";
 
 import { createCacheClient } from "../../src/lake/cache-client/cache-client.js";
 import { type CachedReads, createCachedReads } from "../../src/lake/cache-client/cached-reads.js";
@@ -16,14 +16,8 @@ import { openS3Store } from "../../src/lake/store/s3-store.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
-import {
-  type FaultProxy,
-  findS3Server,
-  s3Environment,
-  type S3Server,
-  startFaultProxy,
-  startS3Server,
-} from "../helpers/lake/s3-server.js";
+import { type FaultyBucket, startFaultyBucket } from "../helpers/lake/faulty-bucket.js";
+import { findS3Server, s3Environment } from "../helpers/lake/s3-server.js";
 import { cacheAnnouncement, cacheKey, metricOf } from "../helpers/object-cache/cache-world.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
@@ -34,9 +28,7 @@ const MiB = 1 << 20;
 const key = "log_entries/audience=a/2026-11-22/x.l2.parquet";
 
 describe.skipIf(program === null)("a bucket behind the object cache", () => {
-  let s3: S3Server;
-  /** Between the cache and the bucket. */
-  let proxy: FaultProxy;
+  let bucket: FaultyBucket;
   let directory = "";
   let cache: ServerProcess;
   let store: ObjectStore;
@@ -52,7 +44,7 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
         SVC_API_KEYS: JSON.stringify([{ name: "flight", key: cacheKey }]),
         SVC_OBJECT_CACHE_LISTEN: "127.0.0.1:0",
         SVC_OBJECT_STORE_URI: "s3://lake/deep",
-        SVC_S3_ENDPOINT: proxy.endpoint,
+        SVC_S3_ENDPOINT: bucket.proxy.endpoint,
         SVC_DATA_DIR: directory,
       },
       cacheAnnouncement,
@@ -68,29 +60,23 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
   };
 
   beforeAll(async () => {
-    for (const [name, value] of Object.entries(s3Environment)) {
-      vi.stubEnv(name, value);
-    }
     directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-object-cache-"));
-    s3 = await startS3Server(program ?? "");
-    proxy = await startFaultProxy(s3.endpoint);
-    store = await openS3Store(withEndpoint("s3://lake/deep", s3.endpoint));
+    bucket = await startFaultyBucket(program);
+    store = await openS3Store(withEndpoint("s3://lake/deep", bucket.server.endpoint));
     await store.put(key, [content]);
     cache = await startCache();
     await connect(cache.url);
   });
 
   afterEach(() => {
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
   });
 
   afterAll(async () => {
     await reads.stop();
     await cache.end("SIGKILL");
-    await proxy.stop();
-    await s3.stop();
+    await bucket.stop();
     await rm(directory, { recursive: true, force: true });
-    vi.unstubAllEnvs();
   });
 
   const read = async (range: ByteRange | null, name = key, size?: number): Promise<Buffer> => {
@@ -108,7 +94,7 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
         await metrics.text(),
       )?.[1] ?? 0,
     );
-  const gets = (): number => proxy.requests.filter(({ method }) => method === "GET").length;
+  const gets = (): number => bucket.proxy.requests.filter(({ method }) => method === "GET").length;
 
   it("is read once, in whole and in ranges", async () => {
     expect(
@@ -124,13 +110,13 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
 
   it("gives what it holds while it fails, and what it does not hold once it is well", async () => {
     await store.put("t/fresh", [content]);
-    proxy.fault = () => ({ kind: "status", status: 503, code: "SlowDown" });
+    bucket.proxy.fault = () => ({ kind: "status", status: 503, code: "SlowDown" });
     expect((await fetch(`${cache.url}/ready`)).status).toBe(503);
     expect((await read(null)).equals(content)).toBe(true);
     // The bucket answers this process, though not the cache.
     expect((await read(null, "t/fresh", content.length)).equals(content)).toBe(true);
     expect(await result("failed")).toBe(1);
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect((await read(null, "t/fresh", content.length)).equals(content)).toBe(true);
     expect(await result("failed")).toBe(1);
   });
@@ -138,7 +124,7 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
   it("is asked again where its answers break off", async () => {
     await store.put("t/cut", [content]);
     let cuts = 0;
-    proxy.fault = (method) => (method === "GET" && cuts++ < 2 ? { kind: "cut body", bytes: 1_500_000 } : null);
+    bucket.proxy.fault = (method) => (method === "GET" && cuts++ < 2 ? { kind: "cut body", bytes: 1_500_000 } : null);
     expect((await read(null, "t/cut", content.length)).equals(content)).toBe(true);
     expect(cuts).toBeGreaterThan(2);
     expect(await metricOf(cache.url, "object_cache_damaged_blocks_total")).toBe(0);
@@ -150,7 +136,7 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
     const slow = new Promise<void>((resolve) => {
       letGo = resolve;
     });
-    proxy.fault = (method) => (method === "GET" ? { kind: "wait", until: slow } : null);
+    bucket.proxy.fault = (method) => (method === "GET" ? { kind: "wait", until: slow } : null);
     const failed = await result("failed");
     expect((await read({ start: 0, length: MiB }, "t/slow", content.length)).equals(content.subarray(0, MiB))).toBe(
       true,
@@ -158,13 +144,13 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
     expect(await result("failed")).toBe(failed + 1);
     letGo();
     await until(async () => (await metricOf(cache.url, "object_cache_objects")) === 4);
-    const before = proxy.requests.length;
+    const before = bucket.proxy.requests.length;
     const whole = await result("whole");
     await until(async () => {
       expect((await read({ start: 5, length: 100 }, "t/slow")).equals(content.subarray(5, 105))).toBe(true);
       return (await result("whole")) > whole;
     });
-    expect(proxy.requests.slice(before).filter(({ method }) => method === "GET")).toEqual([]);
+    expect(bucket.proxy.requests.slice(before).filter(({ method }) => method === "GET")).toEqual([]);
   });
 
   it("has no such object for either", async () => {

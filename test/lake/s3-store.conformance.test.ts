@@ -12,35 +12,22 @@ import { withEndpoint } from "../../src/lake/store/s3-address.js";
 import { defaultTiming } from "../../src/lake/store/s3-client.js";
 import { partBytes } from "../../src/lake/store/s3-put.js";
 import { openS3Store } from "../../src/lake/store/s3-store.js";
-import {
-  type Fault,
-  type FaultProxy,
-  findS3Server,
-  replaces,
-  s3Environment,
-  type S3Server,
-  startFaultProxy,
-  startS3Server,
-} from "../helpers/lake/s3-server.js";
+import { type FaultyBucket, startFaultyBucket, stubS3Environment } from "../helpers/lake/faulty-bucket.js";
+import { type Fault, findS3Server, replaces, s3Environment } from "../helpers/lake/s3-server.js";
 import { until } from "../helpers/until.js";
 import { never } from "../helpers/never.js";
 
 const program = await findS3Server();
 
 describe.skipIf(program === null)("an S3 store", () => {
-  let server: S3Server;
-  let proxy: FaultProxy;
+  let bucket: FaultyBucket;
   let store: ObjectStore;
   let directory = "";
 
   beforeAll(async () => {
-    for (const [name, value] of Object.entries(s3Environment)) {
-      vi.stubEnv(name, value);
-    }
     directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-files-"));
-    server = await startS3Server(program ?? "");
-    proxy = await startFaultProxy(server.endpoint);
-    store = await openS3Store(withEndpoint("s3://lake/deep/prefix", proxy.endpoint), {
+    bucket = await startFaultyBucket(program);
+    store = await openS3Store(withEndpoint("s3://lake/deep/prefix", bucket.proxy.endpoint), {
       connectMs: 2000,
       answerMs: 2000,
       putMs: 12_000,
@@ -50,15 +37,13 @@ describe.skipIf(program === null)("an S3 store", () => {
   });
 
   beforeEach(() => {
-    proxy.fault = () => null;
-    proxy.requests.length = 0;
+    bucket.proxy.fault = () => null;
+    bucket.proxy.requests.length = 0;
   });
 
   afterAll(async () => {
-    await proxy.stop();
-    await server.stop();
+    await bucket.stop();
     await rm(directory, { recursive: true, force: true });
-    vi.unstubAllEnvs();
   });
 
   const remote = (): NonNullable<ObjectStore["remote"]> => {
@@ -92,7 +77,8 @@ describe.skipIf(program === null)("an S3 store", () => {
   };
   /** Faults for the first requests of a method, one each; later ones pass. */
   const breakFirst = (wanted: string, ...faults: Fault[]): void => {
-    proxy.fault = (method, url) => (`${method} ${url.pathname}`.includes(wanted) ? (faults.shift() ?? null) : null);
+    bucket.proxy.fault = (method, url) =>
+      `${method} ${url.pathname}`.includes(wanted) ? (faults.shift() ?? null) : null;
   };
   const fileOf = async (bytes: Buffer): Promise<string> => {
     const file = path.join(directory, "large");
@@ -138,7 +124,7 @@ describe.skipIf(program === null)("an S3 store", () => {
     bytes.writeUInt8(bytes.readUInt8(0) ^ 1, 0);
     await expect(remote().putFile("large/x", await fileOf(bytes))).rejects.toMatchObject({ code: "CONFLICT" });
     expect(
-      proxy.requests.filter(({ method, url }) => method === "DELETE" && url.search.includes("uploadId")),
+      bucket.proxy.requests.filter(({ method, url }) => method === "DELETE" && url.search.includes("uploadId")),
     ).toHaveLength(2);
     await store.remove("large/x");
   });
@@ -165,7 +151,7 @@ describe.skipIf(program === null)("an S3 store", () => {
     breakFirst("PUT /lake/deep/prefix/again", fault);
     await store.put("again/x", [Buffer.from("x")]);
     expect(String(await read("again/x"))).toBe("x");
-    expect(proxy.requests.filter(({ method }) => method === "PUT")).toHaveLength(2);
+    expect(bucket.proxy.requests.filter(({ method }) => method === "PUT")).toHaveLength(2);
     await store.remove("again/x");
   });
 
@@ -174,7 +160,7 @@ describe.skipIf(program === null)("an S3 store", () => {
     async (method) => {
       const bytes = randomBytes(partBytes + 1);
       let lost = 0;
-      proxy.fault = (m, { searchParams }) =>
+      bucket.proxy.fault = (m, { searchParams }) =>
         m === method && searchParams.has("uploadId") && lost++ === 0 ? { kind: "lost answer" } : null;
       await remote().putFile("again/large", await fileOf(bytes));
       expect(lost).toBeGreaterThan(0);
@@ -184,7 +170,7 @@ describe.skipIf(program === null)("an S3 store", () => {
   );
 
   it("gives a put up at its deadline, in words that hold no secret", async () => {
-    proxy.fault = () => ({ kind: "silence" });
+    bucket.proxy.fault = () => ({ kind: "silence" });
     const failure: unknown = await store.put("late/x", [Buffer.from("x")]).catch((error: unknown) => error);
     expect(failure).toMatchObject({
       code: "UNAVAILABLE",
@@ -194,7 +180,7 @@ describe.skipIf(program === null)("an S3 store", () => {
     expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toMatch(
       /lake-secret|Signature|lakeaccess/u,
     );
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await store.remove("late/x");
   });
 
@@ -210,7 +196,7 @@ describe.skipIf(program === null)("an S3 store", () => {
   it("goes on reading where a body was cut off", async () => {
     const bytes = randomBytes(3_000_000);
     await store.put("cut/x", [bytes]);
-    proxy.requests.length = 0;
+    bucket.proxy.requests.length = 0;
     breakFirst("GET", { kind: "cut body", bytes: 1_000_000 }, { kind: "cut body", bytes: 5 }, { kind: "silence" });
     expect((await read("cut/x")).equals(bytes)).toBe(true);
     breakFirst("GET", { kind: "cut body", bytes: 1000 });
@@ -221,19 +207,19 @@ describe.skipIf(program === null)("an S3 store", () => {
   it("gives up a body that comes byte by byte", async () => {
     const impatient = await openS3Store(store.uri, { ...defaultTiming, answerMs: 250 });
     await store.put("slow/x", [randomBytes(100_000)]);
-    proxy.fault = (method) => (method === "GET" ? { kind: "drip", everyMs: 50 } : null);
+    bucket.proxy.fault = (method) => (method === "GET" ? { kind: "drip", everyMs: 50 } : null);
     const reading = impatient.remote?.read("slow/x", null, () => Promise.resolve(), AbortSignal.timeout(20_000));
     await expect(reading).rejects.toMatchObject({ code: "UNAVAILABLE", message: expect.stringContaining("too slow") });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await store.remove("slow/x");
   });
 
   it("does not take a damaged object for a good one", async () => {
     const bytes = randomBytes(100_000);
     await store.put("bad/x", [bytes]);
-    proxy.fault = (method) => (method === "GET" ? { kind: "flipped byte", at: 50_000 } : null);
+    bucket.proxy.fault = (method) => (method === "GET" ? { kind: "flipped byte", at: 50_000 } : null);
     await expect(read("bad/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await store.remove("bad/x");
   });
 
@@ -256,23 +242,23 @@ describe.skipIf(program === null)("an S3 store", () => {
     ["of somebody else", { kind: "page" }, false],
   ] as const)("takes no answer %s, nor an object for damaged because of one", async (_what, fault, isDamaged) => {
     await store.put("odd/x", [randomBytes(100_000)]);
-    proxy.fault = (method) => (["GET", "HEAD"].includes(method) ? fault : null);
+    bucket.proxy.fault = (method) => (["GET", "HEAD"].includes(method) ? fault : null);
     const reading = remote().read("odd/x", { start: 50, length: 10 }, () => Promise.resolve(), never, 100_000);
     const failure: unknown = await reading.catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: "UNAVAILABLE" });
     expect(failure instanceof DamagedObject).toBe(isDamaged);
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await store.remove("odd/x");
   });
 
   it("knows no size of an object from an answer that says none", async () => {
-    proxy.fault = () => ({ kind: "page" });
+    bucket.proxy.fault = () => ({ kind: "page" });
     await expect(store.size("odd/x", never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 
   it("fails, and hears no more of it, when an object of another size is given up afterwards", async () => {
     await store.put("bad/size", [randomBytes(4000)]);
-    await truncate(path.join(server.directory, "lake/deep/prefix/bad/size"), 3900);
+    await truncate(path.join(bucket.server.directory, "lake/deep/prefix/bad/size"), 3900);
     const heard: unknown[] = [];
     const hear = (error: unknown): void => {
       heard.push(error);
@@ -301,14 +287,14 @@ describe.skipIf(program === null)("an S3 store", () => {
       await Promise.all(many.slice(i, i + 50).map((name) => store.put(name, [Buffer.from("x")])));
     }
     expect(await listed("many")).toEqual(many.map((name) => `${name} 1`));
-    expect(proxy.requests.filter(({ url }) => url.searchParams.has("list-type"))).toHaveLength(2);
+    expect(bucket.proxy.requests.filter(({ url }) => url.searchParams.has("list-type"))).toHaveLength(2);
     for (let i = 0; i < many.length; i += 50) {
       await Promise.all(many.slice(i, i + 50).map((name) => store.remove(name)));
     }
   });
 
   it.each([null, "same"])("lists nothing for ever, nor half, when a list goes on with %s", async (token) => {
-    proxy.fault = () => ({ kind: "endless list", token });
+    bucket.proxy.fault = () => ({ kind: "endless list", token });
     await expect(listed()).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 
@@ -316,19 +302,20 @@ describe.skipIf(program === null)("an S3 store", () => {
     const large = await fileOf(randomBytes(partBytes + 1));
     await store.put("page/x", [Buffer.from("x")]);
     for (const wanted of ["PUT /lake", "POST /lake"]) {
-      proxy.fault = (method, url) => (`${method} ${url.pathname}`.startsWith(wanted) ? { kind: "page" } : null);
+      bucket.proxy.fault = (method, url) => (`${method} ${url.pathname}`.startsWith(wanted) ? { kind: "page" } : null);
       await expect(remote().putFile("page/large", large)).rejects.toMatchObject({
         code: "UNAVAILABLE",
         message: expect.stringContaining("SVC_S3_ENDPOINT") as string,
       });
     }
-    proxy.fault = (method, url) => (method === "POST" && url.searchParams.has("uploadId") ? { kind: "page" } : null);
+    bucket.proxy.fault = (method, url) =>
+      method === "POST" && url.searchParams.has("uploadId") ? { kind: "page" } : null;
     await expect(remote().putFile("page/large", large)).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => ({ kind: "page" });
+    bucket.proxy.fault = () => ({ kind: "page" });
     await expect(store.put("page/small", [Buffer.from("x")])).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => ({ kind: "status", status: 404, code: "NoSuchBucket" });
+    bucket.proxy.fault = () => ({ kind: "status", status: 404, code: "NoSuchBucket" });
     await expect(store.remove("page/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect(await listed("page")).toEqual(["page/x 1"]);
     await store.remove("page/x");
     await store.remove("page/x");
@@ -342,17 +329,17 @@ describe.skipIf(program === null)("an S3 store", () => {
       "where an upload in parts is completed",
     ],
   ] as const)("refuses a store that %s, with what to do", async (_what, applies, words) => {
-    proxy.fault = replaces(server, applies);
+    bucket.proxy.fault = replaces(bucket.server, applies);
     await expect(remote().verify()).rejects.toMatchObject({
       code: "NOT_CONFIGURED",
       message: expect.stringMatching(new RegExp(`${words}.*Upgrade it`, "u")) as string,
     });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     expect(await listed(".probe")).toEqual([]);
   });
 
   it("refuses a store without If-None-Match, with what to do", async () => {
-    proxy.fault = (_method, _url, headers) =>
+    bucket.proxy.fault = (_method, _url, headers) =>
       headers["if-none-match"] === undefined ? null : { kind: "status", status: 501, code: "NotImplemented" };
     await expect(remote().verify()).rejects.toMatchObject({
       code: "NOT_CONFIGURED",
@@ -361,13 +348,13 @@ describe.skipIf(program === null)("an S3 store", () => {
   });
 
   it("says what is wrong with rights, bucket and credentials", async () => {
-    proxy.fault = () => ({ kind: "status", status: 403, code: "AccessDenied" });
+    bucket.proxy.fault = () => ({ kind: "status", status: 403, code: "AccessDenied" });
     await expect(remote().verify()).rejects.toThrow("docs/deploy.md");
-    proxy.fault = () => null;
-    const elsewhere = await openS3Store(withEndpoint("s3://nowhere", server.endpoint));
+    bucket.proxy.fault = () => null;
+    const elsewhere = await openS3Store(withEndpoint("s3://nowhere", bucket.server.endpoint));
     await expect(elsewhere.remote?.verify()).rejects.toThrow("no such bucket");
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wrong");
-    const stranger = await openS3Store(withEndpoint("s3://lake", server.endpoint));
+    const stranger = await openS3Store(withEndpoint("s3://lake", bucket.server.endpoint));
     await expect(stranger.remote?.verify()).rejects.toThrow("AWS_SECRET_ACCESS_KEY");
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", s3Environment.AWS_SECRET_ACCESS_KEY);
   });
@@ -382,7 +369,7 @@ describe.skipIf(program === null)("an S3 store", () => {
     vi.stubEnv("AWS_SHARED_CREDENTIALS_FILE", file);
     await give(s3Environment.AWS_ACCESS_KEY_ID, "an old one");
     try {
-      const own = await openS3Store(withEndpoint("s3://lake/rotated", server.endpoint));
+      const own = await openS3Store(withEndpoint("s3://lake/rotated", bucket.server.endpoint));
       await expect(own.put("a/x", [Buffer.from("x")])).rejects.toThrow("does not know the credentials");
       await give(s3Environment.AWS_ACCESS_KEY_ID, s3Environment.AWS_SECRET_ACCESS_KEY);
       await until(async () =>
@@ -394,32 +381,30 @@ describe.skipIf(program === null)("an S3 store", () => {
       await own.remove("a/y");
     } finally {
       vi.unstubAllEnvs();
-      for (const [name, value] of Object.entries(s3Environment)) {
-        vi.stubEnv(name, value);
-      }
+      stubS3Environment();
     }
   });
 
   it("probes, at most every few seconds, and is honest while the server is gone", async () => {
-    const own = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
+    const own = await openS3Store(withEndpoint("s3://lake/probed", bucket.proxy.endpoint));
     await Promise.all([own.probe(), own.probe()]);
     await own.probe();
-    expect(proxy.requests.map(({ method }) => method)).toEqual(["PUT", "DELETE"]);
+    expect(bucket.proxy.requests.map(({ method }) => method)).toEqual(["PUT", "DELETE"]);
     expect(await listed(".probe")).toEqual([]);
-    const refused = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
-    proxy.fault = (_method, _url, headers) =>
+    const refused = await openS3Store(withEndpoint("s3://lake/probed", bucket.proxy.endpoint));
+    bucket.proxy.fault = (_method, _url, headers) =>
       headers["if-none-match"] === undefined ? null : { kind: "status", status: 412, code: "PreconditionFailed" };
     await expect(refused.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    proxy.fault = () => null;
+    bucket.proxy.fault = () => null;
     await refused.probe();
-    const other = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
-    await server.kill();
+    const other = await openS3Store(withEndpoint("s3://lake/probed", bucket.proxy.endpoint));
+    await bucket.server.kill();
     await expect(other.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });
     await expect(other.put("x", [Buffer.from("x")])).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    await server.start();
+    await bucket.server.start();
     await other.probe();
     await other.put("x", [Buffer.from("x")]);
-    expect(await readdir(path.join(server.directory, "lake/probed"))).toContain("x");
-    expect(await readFile(path.join(server.directory, "lake/probed/x"), "utf8")).toBe("x");
+    expect(await readdir(path.join(bucket.server.directory, "lake/probed"))).toContain("x");
+    expect(await readFile(path.join(bucket.server.directory, "lake/probed/x"), "utf8")).toBe("x");
   });
 });
