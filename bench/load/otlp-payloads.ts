@@ -5,6 +5,7 @@
  * with a counter: the service stores equal bytes once, so each request has to differ.
  */
 import { decodePlain } from "../../test/helpers/otlp/otlp-proto.js";
+import { seededRandom } from "../../test/helpers/seeded-random.js";
 
 /** What can be sent. */
 export const loadSignals = ["logs", "metrics", "traces"] as const;
@@ -25,18 +26,6 @@ export interface Payload {
   readonly patchOffset: number;
   /** Records, points or spans inside. */
   readonly records: number;
-}
-
-/** Deterministic random numbers (mulberry32), so that two runs send the same bytes. */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
 }
 
 /** Minimal protobuf writer: parts are collected and joined once per message. */
@@ -261,7 +250,7 @@ export function buildPayload(
   format: LoadFormat = "protobuf",
 ): Payload {
   const source: Source = {
-    random: createRandom(seed),
+    random: seededRandom(seed),
     startUnixNano: 1_790_000_000_000_000_000n + BigInt(seed) * 1_000_000_000n,
   };
   const resource = new Message();

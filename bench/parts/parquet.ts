@@ -15,7 +15,7 @@ import { Compression, readParquet, writeParquet, WriterPropertiesBuilder } from 
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
 import { createColumns, type LogColumns, logEntries } from "../../src/lake/tables/tables.js";
-import { createRandom } from "../load/otlp-payloads.js";
+import { seededRandom } from "../../test/helpers/seeded-random.js";
 import { type Figure, figure } from "../figures.js";
 import { describeEnvironment } from "../run/machine.js";
 import { count, readOptions, text } from "../run/options.js";
@@ -29,7 +29,7 @@ const recordsPerBlock = 100;
 
 /** Log records like those of the load generator: 300 bytes as OTLP, half of them in a trace. */
 function buildLogs(rows: number): LogColumns {
-  const random = createRandom(42);
+  const random = seededRandom(42);
   const columns = createColumns(logEntries);
   const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? "";
   const hex = (digits: number): string =>

@@ -1,5 +1,5 @@
 /** Metrics of the shop: what each process reports at every interval. The same seed makes the same points. */
-import { createRandom } from "../load/otlp-payloads.js";
+import { seededRandom } from "../../test/helpers/seeded-random.js";
 import { busyness, fleet, type Instance, isBad, shopNs } from "./fleet.js";
 import { endpoints } from "./services.js";
 import type { Attributes } from "./traces.js";
@@ -133,7 +133,7 @@ export class MetricMaker {
 
   constructor(instance: Instance, seed: number, intervalSeconds: number) {
     this.instance = instance;
-    this.#random = createRandom(Math.imul(seed + 1, 0x9e37_79b1) ^ Math.imul(instance.index + 1, 0xc2b2_ae35));
+    this.#random = seededRandom(Math.imul(seed + 1, 0x9e37_79b1) ^ Math.imul(instance.index + 1, 0xc2b2_ae35));
     this.#intervalNs = intervalSeconds * 1e9;
     // Processes do not report at the same moment.
     this.#atNs = instance.fromNs + Math.floor(this.#random() * this.#intervalNs);

@@ -1,5 +1,5 @@
 /** Traces of the shop: what one request does, as spans and log records. The same seed makes the same traces. */
-import { createRandom } from "../load/otlp-payloads.js";
+import { seededRandom } from "../../test/helpers/seeded-random.js";
 import { type Instance, instanceAt, isBad, shopNs, timeOfShare } from "./fleet.js";
 import { type Endpoint, endpoints, entries, failures, type Step } from "./services.js";
 
@@ -227,7 +227,7 @@ export class TraceMaker {
   }
 
   #begin(index: number): void {
-    this.#random = createRandom(Math.imul(this.#seed + 1, 0x9e37_79b1) ^ Math.imul(index + 1, 0x85eb_ca6b));
+    this.#random = seededRandom(Math.imul(this.#seed + 1, 0x9e37_79b1) ^ Math.imul(index + 1, 0x85eb_ca6b));
     this.#spans = [];
     this.#logs = [];
     this.#user = `u${1000 + Math.floor(this.#random() ** 2 * 30_000)}`;

@@ -8,7 +8,7 @@ import {
   writeDeltaLengths,
   writeRleRun,
 } from "../../src/lake/parquet/encodings.js";
-import { seededRandom } from "../helpers/lake/lake-rows.js";
+import { seededRandom } from "../helpers/seeded-random.js";
 
 function readVarint(bytes: Uint8Array, at: { offset: number }): number {
   let value = 0;

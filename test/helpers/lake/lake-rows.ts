@@ -4,6 +4,7 @@
  */
 import type { Column, LeafColumn } from "../../../src/lake/tables/columns.js";
 import { createColumns, type LeafDefinition, type TableDefinition } from "../../../src/lake/tables/tables.js";
+import { seededRandom } from "../seeded-random.js";
 
 /** A value as both readers are brought to: integers and times as bigint, lists and structs plain. */
 export type PlainValue = bigint | number | string | boolean | null | PlainValue[] | { [name: string]: PlainValue };
@@ -15,17 +16,6 @@ export interface RandomTable {
 }
 
 type Random = () => number;
-
-/** Numbers in [0, 1) from a seed (mulberry32). */
-export function seededRandom(seed: number): Random {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 const texts = ["", "a", "INFO", "naïve ☃ 𝄞", "\0", "x".repeat(300), '{"k":"v"}', "ffffffff", " "];
 const specialDoubles = [0, -0, NaN, Infinity, -Infinity, 5e-324, 1.7976931348623157e308, 1.5];
