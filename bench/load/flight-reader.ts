@@ -2,6 +2,7 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
 
 import { encodeAny, flightSqlNames } from "../../src/wire/flight/flight-protobuf.js";
+import { bytesField, onlyBytes } from "../../src/wire/protobuf-fields.js";
 
 /** The gRPC service. */
 const flightService = "/arrow.flight.protocol.FlightService";
@@ -25,41 +26,9 @@ export interface FlightReader {
   close(): void;
 }
 
-function bytesField(field: number, value: Uint8Array): Buffer {
-  const varint = (n: number): number[] => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >>> 7)]);
-  return Buffer.concat([Buffer.from(varint(field * 8 + 2)), Buffer.from(varint(value.length)), value]);
-}
-
-/** The bytes of a field of a message, which must hold it. */
-function fieldOf(message: Buffer, wanted: number): Buffer {
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = message[at++] ?? 0;
-      value += (byte & 127) * scale;
-      if (byte < 128) {
-        return value;
-      }
-    }
-  };
-  while (at < message.length) {
-    const tag = varint();
-    const length = varint();
-    if (tag % 8 !== 2) {
-      continue;
-    }
-    if (tag >> 3 === wanted) {
-      return message.subarray(at, at + length);
-    }
-    at += length;
-  }
-  throw new Error(`no field ${wanted}`);
-}
-
-/** The Ticket message of a FlightInfo's first endpoint. */
+/** The Ticket message of a FlightInfo's endpoint. */
 export function ticketOf(info: Buffer): Buffer {
-  return fieldOf(fieldOf(info, 3), 1);
+  return Buffer.from(onlyBytes(onlyBytes(info, 3), 1));
 }
 
 /** Connects with a key of the analytics server. */
