@@ -28,6 +28,8 @@ export async function repeat<T>(times: number, run: (round: number) => Promise<T
 /** Rounded to this number of decimal digits. */
 export const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 
+export const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
+
 /** One figure of a run, for its table and to compare runs by. */
 export interface Figure {
   /** What it is, unique within a bench: `ingest.cpu logs 1000`. */

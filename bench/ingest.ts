@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import { atLeast, atMost, type Figure, figure, median, notMeasured, round } from "./figures.js";
+import { atLeast, atMost, type Figure, figure, mebibytes, median, notMeasured, round } from "./figures.js";
 import {
   generateLoad,
   type IngestionProcess,
@@ -64,8 +64,6 @@ async function bareFrontRate(seconds: number, records: number, connections: numb
   child.kill();
   return report.requests / report.seconds;
 }
-
-const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
 /** Small requests wait for the disk, not for the CPU: enough of them have to be under way at once. */
 const smallConnections = 256;
@@ -232,7 +230,7 @@ function printMeasurements(measurements: readonly Measurement[]): void {
       "server CPU s": m.serverCpuSeconds,
       "postgres CPU s": m.postgresCpuSeconds,
       "generator CPU s": round(m.cpuSeconds),
-      "peak MiB": megabytes(m.serverPeakBytes),
+      "peak MiB": mebibytes(m.serverPeakBytes),
       "not 200": m.requests - (m.statuses["200"] ?? 0),
     })),
   );

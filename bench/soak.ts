@@ -11,7 +11,7 @@ import { setInterval } from "node:timers";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import { atMost, type Figure, figure, noLimit } from "./figures.js";
+import { atMost, type Figure, figure, mebibytes, median, noLimit, round } from "./figures.js";
 import { generateLoad, prepareDatabase, removeOldObjects, startServer, stopServer } from "./load/ingestion-process.js";
 import { loadSignals } from "./load/otlp-payloads.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
@@ -126,11 +126,3 @@ function memoryRatio(
     ratio: round(late / early, 3),
   };
 }
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
-}
-
-const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
-const round = (value: number, digits: number): number => Number(value.toFixed(digits));
