@@ -29,7 +29,7 @@ export interface Endpoint {
   /** Milliseconds of its own, at the median. */
   readonly ms: number;
   readonly steps: readonly Step[];
-  /** What it logs when it is done; see `fillMessage` of traces.ts. */
+  /** What it logs when it is done, with blanks that traces.ts fills. */
   readonly says: string;
 }
 
