@@ -14,7 +14,9 @@
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.
  * - A worker is free again once a batch is encoded, not when it is committed.
- * - Requests that a segment had no room for wait again: what others of their batch hold shows when it is decoded.
+ * - Requests that a segment had no room for wait again as soon as it is encoded: what a request holds shows then.
+ * - Those that turn out large, by their resources, wait in a queue of their own. One batch of them is stored at a time,
+ *   in a transaction of its own, so that for the others there is a worker, and no transaction of seconds to wait for.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
  * - An unexpected failure of a batch (not an outage of storage) is bisected, so that a request that
@@ -43,9 +45,9 @@ export interface EncodedBatch {
   readonly commit: SegmentCommit;
   /**
    * The result of a request of the batch, valid once `commit` has been committed; unavailable: there was no room for it,
-   * and there is for the first of a batch.
+   * and there is for the first of a batch; large: there is in a batch of large ones.
    */
-  result(index: number): IngestResult;
+  result(index: number): IngestResult | { readonly kind: "large" };
 }
 
 /** The pool that encodes batches. */
@@ -54,7 +56,11 @@ export interface Encoder {
   readonly concurrency: number;
   readonly healthy: boolean;
   /** @throws ServiceError UNAVAILABLE when the worker died or the object store failed, INTERNAL on a defect. */
-  encode(requests: readonly PendingRequest[], excludedBlocks: ReadonlySet<string>): Promise<EncodedBatch>;
+  encode(
+    requests: readonly PendingRequest[],
+    excludedBlocks: ReadonlySet<string>,
+    large: boolean,
+  ): Promise<EncodedBatch>;
 }
 
 /** Options of {@link Batcher}. */
@@ -94,6 +100,12 @@ const retryAfterSeconds = 1;
 const unavailable = { kind: "unavailable", retryAfterSeconds } as const;
 const nothing: ReadonlySet<string> = new Set();
 
+/** Requests of a batch that its segment had room for, and their results. */
+interface Placed {
+  readonly requests: readonly PendingRequest[];
+  readonly results: readonly IngestResult[];
+}
+
 /** See the head of this file. */
 export class Batcher implements IngestSink, Component {
   readonly name = "batcher";
@@ -101,8 +113,12 @@ export class Batcher implements IngestSink, Component {
   readonly #batchRequests: { observe(value: number): void };
   readonly #batchBytes: { observe(value: number): void };
   readonly #queue = new WaitingRequests();
+  readonly #large = new WaitingRequests();
+  #storesLarge = false;
+  /** Batches that are being encoded, and those of large requests among them. */
   #encoding = 0;
-  /** Bytes of the bodies in batches that are being committed. */
+  #encodingLarge = 0;
+  /** Bytes of the bodies in batches that are being committed, but for large requests. */
   #committingBytes = 0;
   /** Requests that were submitted and not answered. */
   #unanswered = 0;
@@ -184,7 +200,7 @@ export class Batcher implements IngestSink, Component {
   }
 
   #schedule(): void {
-    if (this.#scheduled) {
+    if (this.#scheduled || this.#queue.count + this.#large.count === 0) {
       return;
     }
     this.#scheduled = true;
@@ -196,13 +212,23 @@ export class Batcher implements IngestSink, Component {
 
   #dispatch(): void {
     const { encoder, maxBatchBytes } = this.#options;
+    if (this.#large.count > 0 && !this.#storesLarge && this.#encoding < encoder.concurrency) {
+      void this.#storeLarge();
+    }
     while (this.#queue.count > 0 && this.#encoding < encoder.concurrency) {
-      const busy = this.#encoding > 0 || this.#queue.bytes < this.#committingBytes || this.#gathers();
+      const busy = this.#encoding > this.#encodingLarge || this.#queue.bytes < this.#committingBytes || this.#gathers();
       if (busy && this.#queue.bytes < maxBatchBytes * parallelShare) {
         return;
       }
-      void this.#reported(this.#close());
+      void this.#reported(this.#close(this.#queue), false);
     }
+  }
+
+  async #storeLarge(): Promise<void> {
+    this.#storesLarge = true;
+    await this.#reported(this.#close(this.#large), true);
+    this.#storesLarge = false;
+    this.#schedule();
   }
 
   /** Whether senders that were just answered are waited for. It looks again when they had their time. */
@@ -222,22 +248,22 @@ export class Batcher implements IngestSink, Component {
   }
 
   /** Takes the open batch: the queue up to its limit, and at least one request. */
-  #close(): PendingRequest[] {
-    const batch = this.#queue.take(this.#options.maxBatchBytes, maxBatchRequests);
+  #close(queue: WaitingRequests): PendingRequest[] {
+    const batch = queue.take(this.#options.maxBatchBytes, maxBatchRequests);
     this.#batchRequests.observe(batch.length);
     this.#batchBytes.observe(bytesOf(batch));
     return batch;
   }
 
   /** Processes a batch and tells the span sink about it. Never rejects. */
-  async #reported(batch: readonly PendingRequest[]): Promise<void> {
+  async #reported(batch: readonly PendingRequest[], large: boolean): Promise<void> {
     const { clock, span } = this.#options;
     if (span === undefined || batch.every((request) => codeIsOwnTelemetry(request.code))) {
-      await this.#process(batch);
+      await this.#process(batch, large);
       return;
     }
     const startMs = clock.nowMs();
-    const stored = await this.#process(batch);
+    const stored = await this.#process(batch, large);
     span({
       name: "store batch",
       startMs,
@@ -250,74 +276,100 @@ export class Batcher implements IngestSink, Component {
     });
   }
 
-  /** Never rejects; answers every request of the batch, and tells whether it was stored as a whole. */
-  async #process(batch: readonly PendingRequest[]): Promise<boolean> {
+  /**
+   * Never rejects; answers every request of the batch that its segment had room for, and tells whether they were stored
+   * as a whole.
+   */
+  async #process(batch: readonly PendingRequest[], large: boolean): Promise<boolean> {
     const maxRounds = this.#options.maxRounds ?? 8;
-    const bytes = bytesOf(batch);
+    let { requests, results }: Placed = { requests: batch, results: [] };
     const startMs = this.#options.clock.monotonicMs();
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
       const assertInTime = publishDeadline(this.#options.clock);
-      const encoded = await this.#encode(batch, excluded);
+      const encoded = await this.#encode(requests, excluded, large);
       if (encoded === null) {
         return false;
       }
       const { commit } = encoded;
+      ({ requests, results } = this.#placed(requests, encoded, large));
+      const bytes = large ? 0 : bytesOf(requests);
       if (commit.blocks.length === 0) {
         // Nothing new: every request was malformed, empty or already committed.
-        this.#answerStored(batch, encoded);
+        this.#answerEach(requests, results);
         return true;
       }
       this.#committingBytes += bytes;
-      const outcome = await this.#options.committer.commit(commit, assertInTime);
+      const outcome = await this.#options.committer.commit(commit, assertInTime, large);
       this.#committingBytes -= bytes;
-      if (this.#queue.count > 0) {
-        this.#schedule();
-      }
+      this.#schedule();
       if (outcome.kind === "committed") {
         this.#startPeriod();
         this.#recent.stored++;
-        this.#startGathering(batch.length, startMs);
-        this.#answerStored(batch, encoded);
+        if (!large) {
+          this.#startGathering(requests.length, startMs);
+        }
+        this.#answerEach(requests, results);
         return true;
       }
       if (outcome.kind === "unavailable") {
         // Its objects stay: they may be published after all. If not, maintenance removes them.
         this.#startOutage();
-        this.#answerAll(batch, unavailable);
+        this.#answerAll(requests, unavailable);
         return false;
       }
       this.#removeObjects(commit);
       if (outcome.kind === "failed") {
-        this.#narrowDown(batch, outcome.error);
+        this.#narrowDown(requests, outcome.error, large);
         return false;
       }
       excluded = new Set([...excluded, ...outcome.blockIds]);
     }
-    this.#options.logger.warn({ requests: batch.length, maxRounds }, "a batch met duplicates in every round");
-    this.#answerAll(batch, unavailable);
+    this.#options.logger.warn({ requests: requests.length, maxRounds }, "a batch met duplicates in every round");
+    this.#answerAll(requests, unavailable);
     return false;
   }
 
   /** Encodes in a place of its own, or answers the batch and returns null. */
-  async #encode(batch: readonly PendingRequest[], excluded: ReadonlySet<string>): Promise<EncodedBatch | null> {
+  async #encode(
+    batch: readonly PendingRequest[],
+    excluded: ReadonlySet<string>,
+    large: boolean,
+  ): Promise<EncodedBatch | null> {
     this.#encoding++;
+    this.#encodingLarge += large ? 1 : 0;
     try {
-      return await this.#options.encoder.encode(batch, excluded);
+      return await this.#options.encoder.encode(batch, excluded, large);
     } catch (error) {
-      this.#encodeFailed(batch, error);
+      this.#encodeFailed(batch, error, large);
       return null;
     } finally {
       this.#encoding--;
-      if (this.#queue.count > 0) {
-        this.#schedule();
-      }
+      this.#encodingLarge -= large ? 1 : 0;
+      this.#schedule();
     }
   }
 
-  #encodeFailed(batch: readonly PendingRequest[], error: unknown): void {
+  /** Those with results; the others go back to a queue. */
+  #placed(batch: readonly PendingRequest[], encoded: EncodedBatch, large: boolean): Placed {
+    const requests: PendingRequest[] = [];
+    const results: IngestResult[] = [];
+    batch.forEach((request, index) => {
+      const result = encoded.result(index);
+      if (result.kind === "large" || result.kind === "unavailable") {
+        (large || result.kind === "large" ? this.#large : this.#queue).add(request);
+        this.#schedule();
+      } else {
+        requests.push(request);
+        results.push(result);
+      }
+    });
+    return { requests, results };
+  }
+
+  #encodeFailed(batch: readonly PendingRequest[], error: unknown, large: boolean): void {
     if (toServiceError(error).code === "INTERNAL") {
-      this.#narrowDown(batch, error);
+      this.#narrowDown(batch, error, large);
       return;
     }
     this.#options.logger.error({ err: error, requests: batch.length }, "a batch was not encoded");
@@ -326,11 +378,11 @@ export class Batcher implements IngestSink, Component {
   }
 
   /** A defect: goes on with each half, down to the request that meets it. */
-  #narrowDown(batch: readonly PendingRequest[], error: unknown): void {
+  #narrowDown(batch: readonly PendingRequest[], error: unknown, large: boolean): void {
     if (batch.length > 1) {
       const middle = batch.length >> 1;
-      void this.#process(batch.slice(0, middle));
-      void this.#process(batch.slice(middle));
+      void this.#process(batch.slice(0, middle), large);
+      void this.#process(batch.slice(middle), large);
       return;
     }
     const requestId = randomUUID();
@@ -371,16 +423,10 @@ export class Batcher implements IngestSink, Component {
     }
   }
 
-  #answerStored(batch: readonly PendingRequest[], encoded: EncodedBatch): void {
+  #answerEach(batch: readonly PendingRequest[], results: readonly IngestResult[]): void {
     this.#lastProgressMs = this.#options.clock.monotonicMs();
     batch.forEach((request, index) => {
-      const result = encoded.result(index);
-      if (result.kind === "unavailable") {
-        this.#queue.add(request);
-        this.#schedule();
-      } else {
-        this.#answer(request, result);
-      }
+      this.#answer(request, results[index] ?? unavailable);
     });
   }
 

@@ -27,12 +27,16 @@ export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
   readonly receivedUnixNano: bigint;
   /** Blocks (UUID text) already committed, which are left out. */
   readonly excludedBlocks: readonly string[];
+  /** Of large requests. */
+  readonly large: boolean;
 }
 
 /** An encoded batch: every object in `commit.partitions` is durable, none is published yet. */
 export interface EncodedObjects extends Pick<ResultBatch, "words" | "texts"> {
   /** Bytes of the bodies after decompression. */
   readonly inflatedBytes: number;
+  /** Places of the requests that only a batch of large ones has room for. */
+  readonly large: readonly number[];
   readonly commit: PackedCommit;
 }
 
@@ -72,8 +76,9 @@ export class BatchEncoder implements EncodeApi {
     const views = batch.buffers.map((buffer) => new Uint8Array(buffer));
     const results = createResults(requestCount(batch));
     let inflatedBytes = 0;
+    const large: number[] = [];
     let index = 0;
-    this.#builder.begin(batch.receivedUnixNano, new Set(batch.excludedBlocks));
+    this.#builder.begin(batch.receivedUnixNano, new Set(batch.excludedBlocks), batch.large);
     eachRequest(batch, (source, offset, length, code, audience) => {
       const view = views[source];
       if (view === undefined) {
@@ -88,10 +93,14 @@ export class BatchEncoder implements EncodeApi {
       if (outcome.kind === "stored") {
         inflatedBytes += outcome.inflatedBytes;
       }
-      writeResult(results, index, index, outcome);
+      if (outcome.kind === "large") {
+        large.push(index);
+      } else {
+        writeResult(results, index, index, outcome);
+      }
       index++;
     });
-    return { words: results.words, texts: results.texts, inflatedBytes };
+    return { words: results.words, texts: results.texts, inflatedBytes, large };
   }
 }
 
@@ -100,10 +109,11 @@ export function toEncodeBatch(
   requests: readonly PendingRequest[],
   excludedBlocks: ReadonlySet<string>,
   receivedUnixNano: bigint,
+  large = false,
 ): EncodeBatch {
   const buffers: SharedArrayBuffer[] = [];
   const { words, audiences } = writeRequests(requests, ({ buffer }) => bufferIndex(buffers, buffer));
-  return { buffers, words, audiences, receivedUnixNano, excludedBlocks: [...excludedBlocks] };
+  return { buffers, words, audiences, receivedUnixNano, excludedBlocks: [...excludedBlocks], large };
 }
 
 /** One buffer per acceptor, so a scan will do. */
@@ -114,5 +124,10 @@ function bufferIndex(buffers: SharedArrayBuffer[], buffer: SharedArrayBuffer): n
 
 /** What the batcher makes of an answer. */
 export function toEncodedBatch(objects: EncodedObjects): EncodedBatch {
-  return { commit: unpackCommit(objects.commit), result: resultReader(objects) };
+  const large = new Set(objects.large);
+  const read = resultReader(objects);
+  return {
+    commit: unpackCommit(objects.commit),
+    result: (index) => (large.has(index) ? { kind: "large" } : read(index)),
+  };
 }

@@ -10,7 +10,7 @@ import type { AudienceGroup, Segment } from "../lake/write-segment.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
 import { AudienceRows, TablePool } from "./rows/audience-rows.js";
 import { BlockSet } from "./rows/block-set.js";
-import { DecodeContext, DecodedSizeError } from "./decode/decode-context.js";
+import { DecodeContext, DecodedSizeError, maxBlocks, SegmentFullError } from "./decode/decode-context.js";
 import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
 import { InflatedSizeError } from "./body/inflate.js";
@@ -19,14 +19,18 @@ import type { IngestResult, StoredCounts } from "./request.js";
 import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./decode/resource.js";
 
-/** What became of one request; unavailable: the segment is full, and the same request fits into another one. */
+/**
+ * What became of one request; unavailable: the segment is full, and the same request fits into another one; large: it
+ * fits only into one for large requests.
+ */
 export type RequestOutcome =
   | ({
       readonly kind: "stored";
       /** Size of the body, inflated, as sent. */
       readonly inflatedBytes: number;
     } & StoredCounts)
-  | Extract<IngestResult, { kind: "failed" | "unavailable" }>;
+  | Extract<IngestResult, { kind: "failed" | "unavailable" }>
+  | { readonly kind: "large" };
 
 /** Bounds of a builder. */
 export interface SegmentBuilderOptions {
@@ -41,8 +45,14 @@ export interface SegmentBuilderOptions {
  * as much takes no further request: thousands of small bodies may each inflate to the limit.
  */
 const decodedPerInflatedByte = 4;
-/** Nor after so many blocks: a batch has at most as many requests, and all of their senders wait for its transaction. */
+/**
+ * Nor does one for large requests after so many blocks. In any other one, a request has as many blocks at most as are not
+ * large, and requests have so many beyond their first together: each may be of a new process, for 30 bytes of a body, and
+ * the senders of all requests wait for its transaction.
+ */
 const fullBlocks = 8192;
+const largeBlocks = 1024;
+const fullFurtherBlocks = 2048;
 
 const full: RequestOutcome = { kind: "unavailable", retryAfterSeconds: 1 };
 
@@ -62,8 +72,10 @@ export class SegmentBuilder {
   readonly #insertTime = new Uint8Array(8);
   readonly #blocks = new BlockSet();
   #decodedBytes = 0;
-  /** Also those that are left out. */
+  #large = false;
+  /** Also those that are left out or taken back. */
   #readBlocks = 0;
+  #furtherBlocks = 0;
 
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
@@ -80,15 +92,18 @@ export class SegmentBuilder {
    * Starts a segment and drops the last one.
    * @param receivedUnixNano insert_time of all rows, and the time of records that carry none.
    * @param excludedBlocks ids (text) of blocks already committed: their rows are left out.
+   * @param large of large requests
    */
-  begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>): void {
+  begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>, large = false): void {
     for (const rows of this.#groups.values()) {
       rows.release();
     }
     this.#groups.clear();
     this.#blocks.begin(excludedBlocks);
     this.#decodedBytes = 0;
+    this.#large = large;
     this.#readBlocks = 0;
+    this.#furtherBlocks = 0;
     const view = new DataView(this.#insertTime.buffer);
     view.setBigInt64(0, receivedUnixNano, true);
     this.#context.receivedLow = view.getInt32(0, true);
@@ -101,7 +116,7 @@ export class SegmentBuilder {
    */
   add(body: Uint8Array, head: BodyHead): RequestOutcome {
     const decodedLimit = this.#options.maxInflatedBytes * decodedPerInflatedByte;
-    if (this.#decodedBytes >= decodedLimit || this.#readBlocks >= fullBlocks) {
+    if (this.#decodedBytes >= decodedLimit || (this.#large && this.#readBlocks >= fullBlocks)) {
       return full;
     }
     const rows = this.#rowsOf(head.audience);
@@ -111,7 +126,7 @@ export class SegmentBuilder {
     const secondMark = rows.secondary(signal)?.rows ?? 0;
     const context = this.#context;
     try {
-      context.start(decodedLimit);
+      context.start(decodedLimit, this.#blockRoom());
       const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
       context.reader.attach(bytes);
       context.scanner.begin(bytes, end);
@@ -128,12 +143,21 @@ export class SegmentBuilder {
       rows.primary(signal)?.truncate(firstMark);
       rows.secondary(signal)?.truncate(secondMark);
       this.#blocks.truncate(blocksBefore);
+      if (error instanceof SegmentFullError) {
+        return context.blocks > largeBlocks ? { kind: "large" } : full;
+      }
       return failureOf(error);
     } finally {
       context.scanner.flush();
       this.#decodedBytes += context.decodedBytes;
       this.#readBlocks += context.blocks;
+      this.#furtherBlocks += Math.max(0, context.blocks - 1);
     }
+  }
+
+  /** Blocks that the next request may have. */
+  #blockRoom(): number {
+    return this.#large ? maxBlocks : Math.min(largeBlocks, 1 + Math.max(0, fullFurtherBlocks - this.#furtherBlocks));
   }
 
   /** The segment: it shares the builder's memory until the next {@link begin}. */

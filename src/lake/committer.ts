@@ -13,6 +13,9 @@
  *   again one by one, so that no segment fails for another's rows.
  *
  * Every step of the loop answers at least one segment, so it ends.
+ *
+ * Large segments have a transaction of their own, beside the one of the others: it takes seconds. Both take their locks
+ * in the same order, like the commits of several servers.
  */
 import type { DeadlineSql } from "../db/deadline-sql.js";
 import { reaching } from "../db/sql.js";
@@ -39,8 +42,9 @@ export interface Committer extends Component {
   /**
    * Never rejects.
    * @param assertInTime counts from before its objects were written; default: from now on
+   * @param large whether the others need not wait for it
    */
-  commit(segment: SegmentCommit, assertInTime?: () => void): Promise<CommitOutcome>;
+  commit(segment: SegmentCommit, assertInTime?: () => void, large?: boolean): Promise<CommitOutcome>;
   /** Segments that wait or are in the running transaction. */
   readonly depth: number;
   /** False when transactions keep failing for a reason other than an outage. */
@@ -108,16 +112,19 @@ export function createCommitter(o: CommitterOptions): Committer {
     }
   };
 
-  const actor = new Actor<CommitRequest>({
-    name: "committer",
-    capacity: mailboxCapacity,
-    logger: o.logger,
-    maxBatch: maxGroup,
-    handleBatch,
-    onError: ({ answer }) => {
-      answer({ kind: "unavailable" });
-    },
-  });
+  const start = (name: string): Actor<CommitRequest> =>
+    new Actor<CommitRequest>({
+      name,
+      capacity: mailboxCapacity,
+      logger: o.logger,
+      maxBatch: maxGroup,
+      handleBatch,
+      onError: ({ answer }) => {
+        answer({ kind: "unavailable" });
+      },
+    });
+  const ordinary = start("committer");
+  const ofLarge = start("committer of large segments");
 
   return {
     name: "committer",
@@ -125,9 +132,9 @@ export function createCommitter(o: CommitterOptions): Committer {
       return unanswered;
     },
     get healthy() {
-      return actor.healthy;
+      return ordinary.healthy && ofLarge.healthy;
     },
-    commit: (segment, assertInTime = publishDeadline(o.clock)) =>
+    commit: (segment, assertInTime = publishDeadline(o.clock), large = false) =>
       new Promise((resolve) => {
         unanswered++;
         let answered = false;
@@ -139,11 +146,13 @@ export function createCommitter(o: CommitterOptions): Committer {
           unanswered--;
           resolve(outcome);
         };
-        if (!actor.tell({ segment, assertInTime, answer })) {
+        if (!(large ? ofLarge : ordinary).tell({ segment, assertInTime, answer })) {
           answer({ kind: "unavailable" });
         }
       }),
-    stop: () => actor.stop(),
+    stop: async () => {
+      await Promise.all([ordinary.stop(), ofLarge.stop()]);
+    },
   };
 }
 

@@ -78,14 +78,20 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     const { connectionString } = o;
     const applicationName = "telemetry-ingestion";
     const database = { connectionString, applicationName, logger, statementTimeoutMs };
-    const forCommits = { ...database, applicationName: "telemetry-ingestion-commit", maxConnections: 1 };
     if (config.sqlMaxConnections < 2) {
       throw new ServiceError(
         "NOT_CONFIGURED",
         "SVC_SQL_MAX_CONNECTIONS of ingestion must be at least 2: one connection commits, and the others look up keys.",
       );
     }
-    const maxConnections = config.sqlMaxConnections - 1;
+    // The second is made when large requests are stored.
+    const commitConnections = Math.min(2, config.sqlMaxConnections - 1);
+    const forCommits = {
+      ...database,
+      applicationName: "telemetry-ingestion-commit",
+      maxConnections: commitConnections,
+    };
+    const maxConnections = config.sqlMaxConnections - commitConnections;
     const sql = openPool(scope, applicationName, { ...database, maxConnections });
     // The caller closes it.
     const reopen = (): Sql => connect({ ...database, maxConnections: 1 });

@@ -50,8 +50,8 @@ export async function startEncodePool(o: EncodePoolOptions): Promise<EncodePool>
     get healthy() {
       return pool.healthy;
     },
-    async encode(requests, excludedBlocks) {
-      const batch = toEncodeBatch(requests, excludedBlocks, o.clock.nowUnixNano());
+    async encode(requests, excludedBlocks, large) {
+      const batch = toEncodeBatch(requests, excludedBlocks, o.clock.nowUnixNano(), large);
       const objects = await pool.run("encode", batch, { transfer: [batch.words.buffer] });
       inflated.inc(objects.inflatedBytes);
       return toEncodedBatch(objects);

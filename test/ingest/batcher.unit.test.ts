@@ -15,13 +15,19 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 interface Encoding {
   readonly names: readonly string[];
   readonly excluded: readonly string[];
-  /** @param names of the blocks that are stored. @param without the requests that there was no room for */
-  readonly done: (names?: readonly string[], without?: readonly string[]) => void;
+  readonly large: boolean;
+  /**
+   * @param names of the blocks that are stored.
+   * @param without the requests that there was no room for
+   * @param kind how they are told
+   */
+  readonly done: (names?: readonly string[], without?: readonly string[], kind?: "unavailable" | "large") => void;
   readonly fail: (error: Error) => void;
 }
 
 interface Committing {
   readonly commit: SegmentCommit;
+  readonly large: boolean | undefined;
   readonly assertInTime: (() => void) | undefined;
   readonly done: (outcome: CommitOutcome) => void;
 }
@@ -47,19 +53,20 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
     encoder: {
       concurrency: o.workers ?? 1,
       healthy: true,
-      encode: (requests, excludedBlocks) =>
+      encode: (requests, excludedBlocks, large) =>
         new Promise<EncodedBatch>((resolve, reject) => {
           const own = requests.map((request) => names.get(request) ?? "");
           encodings.push({
             names: own,
             excluded: [...excludedBlocks],
+            large,
             fail: reject,
-            done: (stored = own, without = []) => {
+            done: (stored = own, without = [], kind = "unavailable") => {
               resolve({
                 commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
                 result: (index) =>
                   without.includes(own[index] ?? "")
-                    ? { kind: "unavailable", retryAfterSeconds: 1 }
+                    ? { kind, retryAfterSeconds: 1 }
                     : { kind: "stored", records: 1, rejected: 0, rejectedReason: null, droppedAttributes: 0 },
               });
             },
@@ -67,9 +74,9 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
         }),
     },
     committer: {
-      commit: (commit, assertInTime) =>
+      commit: (commit, assertInTime, large) =>
         new Promise((resolve) => {
-          commits.push({ commit, assertInTime, done: resolve });
+          commits.push({ commit, assertInTime, large, done: resolve });
         }),
     },
     removeObject: (path) => {
@@ -249,18 +256,89 @@ test("requests that the segment of their batch had no room for are in the next o
   await turn();
   encodings[0]?.done(["a"], ["b", "c"]);
   await turn();
-  commits[0]?.done({ kind: "committed" });
   await turn();
+  // Not only when it is committed.
+  expect(encodings[1]?.names).toEqual(["b", "c"]);
+  commits[0]?.done({ kind: "committed" });
   await turn();
   expect(kinds()).toEqual({ a: ["stored"] });
   expect(batcher.unanswered).toBe(2);
-  expect(encodings[1]?.names).toEqual(["b", "c"]);
   encodings[1]?.done();
   await turn();
   commits[1]?.done({ kind: "committed" });
   await turn();
   expect(kinds()).toEqual({ a: ["stored"], b: ["stored"], c: ["stored"] });
   expect(batcher.unanswered).toBe(0);
+});
+
+test("requests that there was no room for are not encoded again when others of their batch are duplicates", async () => {
+  const { submit, encodings, commits, kinds } = setUp({ workers: 2 });
+  submit("a");
+  submit("b");
+  submit("c");
+  await turn();
+  encodings[0]?.done(["a", "b"], ["c"]);
+  await turn();
+  commits[0]?.done({ kind: "duplicates", blockIds: new Set(["a"]) });
+  await turn();
+  await turn();
+  expect(encodings.map(({ names }) => names)).toEqual([
+    ["a", "b", "c"],
+    ["a", "b"],
+  ]);
+  encodings[1]?.done();
+  await turn();
+  commits[1]?.done({ kind: "committed" });
+  await turn();
+  await turn();
+  encodings[2]?.done();
+  await turn();
+  commits[2]?.done({ kind: "committed" });
+  await turn();
+  expect(encodings.map(({ names }) => names)[2]).toEqual(["c"]);
+  expect(kinds()).toEqual({ a: ["stored"], b: ["stored"], c: ["stored"] });
+});
+
+test("large requests are stored beside the others, one batch at a time", async () => {
+  const { batcher, submit, encodings, commits, kinds } = setUp({ workers: 2 });
+  submit("large 1", 300);
+  submit("small 1");
+  await turn();
+  encodings[0]?.done(["small 1"], ["large 1"], "large");
+  await turn();
+  commits[0]?.done({ kind: "committed" });
+  await turn();
+  await turn();
+  expect(kinds()).toEqual({ "small 1": ["stored"] });
+  expect(encodings[1]).toMatchObject({ names: ["large 1"], large: true });
+  // Neither its encoding nor its transaction is waited for.
+  submit("small 2");
+  submit("large 2", 300);
+  await turn();
+  expect(encodings[2]).toMatchObject({ names: ["small 2", "large 2"], large: false });
+  encodings[1]?.done();
+  encodings[2]?.done(["small 2"], ["large 2"], "large");
+  await turn();
+  expect(commits.slice(1).map(({ large }) => large)).toEqual([true, false]);
+  commits[2]?.done({ kind: "committed" });
+  await turn();
+  submit("small 3");
+  await turn();
+  expect(encodings[3]).toMatchObject({ names: ["small 3"], large: false });
+  expect(kinds()).toEqual({ "small 1": ["stored"], "small 2": ["stored"] });
+  commits[1]?.done({ kind: "committed" });
+  await turn();
+  await turn();
+  expect(encodings[4]).toMatchObject({ names: ["large 2"], large: true });
+  // Nor do they end without each other.
+  const stopped = batcher.stop();
+  encodings[3]?.done();
+  encodings[4]?.done();
+  await turn();
+  commits[3]?.done({ kind: "committed" });
+  commits[4]?.done({ kind: "committed" });
+  await stopped;
+  expect(Object.keys(kinds()).length).toBe(5);
 });
 
 describe("failures", () => {

@@ -257,18 +257,35 @@ describe("memory", () => {
     const builder = createBuilder(16 * 1024 * 1024);
     const of = (count: number, from = 0): Uint8Array =>
       join(...Array.from({ length: count }, (_, i) => field(1, field(3, utf8(String(from + i))))));
-    builder.begin(receivedAt, new Set());
+    builder.begin(receivedAt, new Set(), true);
     expect(builder.add(of(16_385), plainHead(1))).toEqual({
       kind: "failed",
       code: "PAYLOAD_TOO_LARGE",
       message: "the request has more than 16384 resources; send fewer in one",
     });
-    builder.begin(receivedAt, new Set());
+    builder.begin(receivedAt, new Set(), true);
     expect(builder.add(of(8191), plainHead(1)).kind).toBe("stored");
     expect(builder.add(of(8193, 10_000), plainHead(1)).kind).toBe("stored");
     expect(builder.add(of(1, 20_000), plainHead(1)).kind).toBe("unavailable");
-    builder.begin(receivedAt, new Set());
+    builder.begin(receivedAt, new Set(), true);
     expect(builder.add(of(16_384, 30_000), plainHead(1)).kind).toBe("stored");
+  });
+
+  it("is bounded for others by the resources of large requests, and of all beyond one each", () => {
+    const builder = createBuilder(16 * 1024 * 1024);
+    const of = (count: number, from: number): Uint8Array => {
+      const record = field(2, field(2, field(5, field(1, utf8("x")))));
+      return join(...Array.from({ length: count }, (_, i) => field(1, join(record, field(3, utf8(String(from + i)))))));
+    };
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(1025, 0), plainHead(1)).kind).toBe("large");
+    expect(builder.add(of(1024, 2000), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(1024, 4000), plainHead(1)).kind).toBe("unavailable");
+    expect(builder.add(of(2, 6000), plainHead(1)).kind).toBe("unavailable");
+    expect(builder.add(of(1, 8000), plainHead(1)).kind).toBe("stored");
+    const { blocks, groups } = builder.finish();
+    expect(blocks.length).toBe(1025);
+    expect(groups.map(({ tables }) => tables.log_entries.rows)).toEqual([1025]);
   });
 
   it("is reused between segments without leaving anything of the last one", () => {

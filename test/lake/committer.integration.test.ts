@@ -95,6 +95,23 @@ test("segments that wait are published by few transactions", async () => {
   expect(committer.depth).toBe(0);
 });
 
+test("a large segment that takes long keeps no other waiting", async () => {
+  const held = block();
+  const large = segment([held, block()]);
+  const small = segment([block()]);
+  let outcome: Promise<unknown> = Promise.resolve();
+  await database.sql.begin(async (transaction) => {
+    // Another server is about to commit one of its blocks.
+    await transaction`
+      insert into blocks (block_id, stream_id, process_id, signal, row_count, payload_bytes)
+      values (${held.blockId}, ${held.streamId}, ${held.processId}, 1, 1, 1)`;
+    outcome = committer.commit(large, undefined, true);
+    expect(await committer.commit(small)).toEqual({ kind: "committed" });
+    expect(committer.depth).toBe(1);
+  });
+  expect(await outcome).toEqual({ kind: "duplicates", blockIds: new Set([held.blockId]) });
+});
+
 test("a committed block is reported to its segment alone", async () => {
   const standing = block();
   await committer.commit(segment([standing]));

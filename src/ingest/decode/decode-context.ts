@@ -23,6 +23,11 @@ export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word
  */
 export const maxBlocks = 16_384;
 
+/** The request has more blocks than its segment has room for; another segment has. */
+export class SegmentFullError extends Error {
+  override readonly name = "SegmentFullError";
+}
+
 /** Characters of a UUID's text. */
 export const uuidTextLength = 36;
 
@@ -84,6 +89,8 @@ export class DecodeContext {
   decodedBytes = 0;
   /** Blocks so far. */
   blocks = 0;
+  /** Blocks that its segment has room for. */
+  blockRoom = maxBlocks;
   /** Rows kept. */
   records = 0;
   /** Records taken back, and the first reason. */
@@ -122,8 +129,9 @@ export class DecodeContext {
   }
 
   /** Forgets the last request. */
-  start(decodedLimit: number): void {
+  start(decodedLimit: number, blockRoom: number): void {
     this.decodedLimit = decodedLimit;
+    this.blockRoom = blockRoom;
     this.decodedBytes = 0;
     this.blocks = 0;
     this.records = 0;
@@ -143,10 +151,12 @@ export class DecodeContext {
     }
   }
 
-  /** Counts a block; throws {@link DecodedSizeError} beyond {@link maxBlocks} or the limit. */
+  /** Counts a block; throws {@link DecodedSizeError} or {@link SegmentFullError} beyond what there may be. */
   chargeBlock(): void {
-    if (++this.blocks > maxBlocks) {
-      throw new DecodedSizeError(`the request has more than ${maxBlocks} resources; send fewer in one`);
+    if (++this.blocks > this.blockRoom) {
+      throw this.blocks > maxBlocks
+        ? new DecodedSizeError(`the request has more than ${maxBlocks} resources; send fewer in one`)
+        : new SegmentFullError();
     }
     this.charge(decodedCost.block);
   }

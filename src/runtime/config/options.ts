@@ -123,7 +123,7 @@ export const options = {
     kind: int(1, 1000),
     default: 4,
     roles: lake,
-    help: "Database connections of ingestion, at least 2, of which one commits, and of analytics. A merge takes two more; maintenance has one, the web server at most two.",
+    help: "Database connections of ingestion, at least 2, of which one or two commit, and of analytics. A merge takes two more; maintenance has one, the web server at most two.",
   }),
   SVC_OBJECT_STORE_URI: row({
     kind: uri("file", "s3"),
