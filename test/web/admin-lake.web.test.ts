@@ -95,6 +95,33 @@ it("asks by what holds now, when somebody else has changed how long rows are kep
   await callApi(page, "DELETE", "api/retention?view=measures&audience=team-b");
 });
 
+it("saves how long rows are kept as it was when somebody saved it, not as it is typed while that is checked", async () => {
+  const page = await app.open("/admin");
+  const rule = { view: "measures", audience: "team-c" };
+  await callApi(page, "PUT", "api/retention", { ...rule, days: 30 });
+  await page.goto(`${app.url}/admin/retention?open=measures/team-c`);
+  const panel = page.getByRole("complementary", { name: /of team-c/ });
+  await panel.getByText(/of team-c go 30 days after/).waitFor();
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/api/retention/default", async (route) => {
+    await held;
+    await route.continue();
+  });
+  const asked = page.waitForRequest("**/api/retention/default");
+  await panel.getByLabel("Days").fill("500");
+  await panel.getByRole("button", { name: "Save" }).click();
+  await asked;
+  await panel.getByLabel("Days").fill("5");
+  release();
+  await panel.getByText(/of team-c go (?:500|5) days after/).waitFor();
+  expect((await callApi(page, "GET", "api/retention")).body).toMatchObject([{ ...rule, days: 500 }]);
+  expect(await panel.getByLabel("Days").inputValue()).toBe("5");
+  await callApi(page, "DELETE", "api/retention?view=measures&audience=team-c");
+});
+
 it("erases what somebody confirmed, shows how it stands, and finds nothing a second time", async () => {
   await sendLogs(script, ["4711", "4711", "4712"]);
   const page = await app.open("/admin/erasure");

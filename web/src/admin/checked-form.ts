@@ -20,12 +20,10 @@ export interface CheckedForm<Field extends string> {
 /**
  * @param problems of the fields, by the server's names of them; null: none
  * @param work sends the form
- * @param submit does more before it runs the work
  */
 export function useCheckedForm<Field extends string>(
   problems: Readonly<Record<Field, string | null>>,
   work: () => Promise<void>,
-  submit: (run: () => void) => void = (run) => run(),
 ): CheckedForm<Field> {
   const [tried, setTried] = useState(false);
   const task = useTask(async () => {
@@ -42,7 +40,7 @@ export function useCheckedForm<Field extends string>(
       onSubmit: () => {
         setTried(true);
         if (fields.every((field) => problems[field] === null)) {
-          submit(task.run);
+          task.run();
         }
       },
     },

@@ -11,7 +11,7 @@ import { formatTime } from "../../ui/format.js";
 import { Banner, Skeleton, toast } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useInvalidate, useList } from "../api.js";
+import { useInvalidate, useList, useTask } from "../api.js";
 import { useCheckedForm } from "../checked-form.js";
 import { AdminError, ConfirmButton, ConfirmDialog, Form } from "../form.js";
 import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
@@ -190,7 +190,8 @@ function OverrideForm({
   const [typed, setTyped] = useState<{ readonly days?: string; readonly forGood?: boolean }>({});
   const days = typed.days ?? (row === undefined || row.days === 0 ? "30" : String(row.days));
   const forGood = typed.forGood ?? row?.days === 0;
-  const [asking, setAsking] = useState(false);
+  // What is saved when somebody confirms it.
+  const [asked, setAsked] = useState<{ readonly days: number; readonly save: () => Promise<void> } | null>(null);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
   const hasAudience = view !== "api_key_usage";
@@ -210,16 +211,21 @@ function OverrideForm({
       body: { view, days: wanted, ...(named === null ? {} : { audience: named }) },
     });
     await invalidate("retention");
-    setAsking(false);
-    setTyped({});
+    setAsked(null);
+    // What was typed while it was sent is not saved.
+    setTyped((now) => (now === typed ? {} : now));
     toast(`${viewWords(view)} of ${audienceWords(named)} are kept ${forWords(wanted)}`);
     change({ new: undefined, open: `${view}/${named ?? "*"}` });
   };
-  const { task, form, problem } = useCheckedForm(problems, save, (run) => {
-    void rules
-      .readDays(view, named)
-      .then((now) => (removesMore(now, wanted === 0 ? null : wanted) ? setAsking(true) : run()));
+  const { form, problem } = useCheckedForm(problems, async () => {
+    const now = await rules.readDays(view, named);
+    if (removesMore(now, wanted === 0 ? null : wanted)) {
+      setAsked({ days: wanted, save });
+    } else {
+      await save();
+    }
   });
+  const confirm = useTask(async () => asked?.save());
   return (
     <>
       <Form
@@ -227,7 +233,6 @@ function OverrideForm({
         submit="Save"
         onCancel={onCancel}
         {...form}
-        error={asking ? null : task.error}
       >
         {row === undefined ? (
           <>
@@ -260,14 +265,14 @@ function OverrideForm({
         />
       </Form>
       <ConfirmDialog
-        open={asking}
-        title={`Keep ${viewWords(view).toLowerCase()} of ${audienceWords(named)} for ${keptWords(wanted)} only?`}
+        open={asked !== null}
+        title={`Keep ${viewWords(view).toLowerCase()} of ${audienceWords(named)} for ${keptWords(asked?.days ?? 0)} only?`}
         confirm="Save, and remove what is older"
-        task={task}
-        onClose={() => setAsking(false)}
+        task={confirm}
+        onClose={() => setAsked(null)}
       >
         <p>
-          Now they are kept {forWords(before)}. {removedWords(wanted)}
+          Now they are kept {forWords(before)}. {removedWords(asked?.days ?? 0)}
         </p>
       </ConfirmDialog>
     </>
