@@ -171,6 +171,34 @@ it("explains, formats, remembers and brings back", async () => {
   expect(await editor.textContent()).toContain("select count(*)");
 });
 
+it("tells rows of the query before from those of one that was cancelled or failed", async () => {
+  const page = await app.open(address("SELECT range AS n FROM range(1500)"), { allow: /400/ });
+  const run = page.getByRole("button", { name: "Run" });
+  const ask = async (sql: string): Promise<void> => {
+    await page.getByRole("textbox", { name: "SQL" }).press("Control+a");
+    await page.keyboard.insertText(sql);
+    await run.click();
+  };
+  const old = page.locator("[aria-busy='true']");
+  const download = page.getByRole("button", { name: "Download" });
+  await run.click();
+  await page.getByText(/^1,500 rows, /).waitFor();
+  expect(await download.isEnabled()).toBe(true);
+  await ask("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b");
+  await page.getByText("Running").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText("Cancelled", { exact: true }).waitFor({ timeout: 10_000 });
+  expect(await old.count()).toBe(1);
+  expect(await download.isEnabled()).toBe(false);
+  await ask("SELECT nonsense FROM log_entries");
+  await page.getByRole("alert").waitFor();
+  await run.waitFor();
+  expect(await old.count()).toBe(1);
+  await ask("SELECT 42");
+  await page.getByText(/^1 row, /).waitFor();
+  expect(await old.count()).toBe(0);
+});
+
 /** Chooses a download and gives what the browser saved. */
 async function download(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name: "Download" }).click();

@@ -11,7 +11,7 @@ import { type QueryRequest, type QueryResult, runQuery } from "./query.js";
 export interface SqlState {
   /** The rows so far; those of the query before until the first ones of this are there; null: none yet. */
   readonly result: QueryResult | null;
-  /** `result` is of the query before this one: show it dimmed. */
+  /** `result` is of the query before this one, which may have failed or been cancelled: show it dimmed. */
   readonly stale: boolean;
   readonly running: boolean;
   /** It runs for more than 300 ms: show that, and the way to cancel it. */
@@ -98,11 +98,12 @@ async function follow(
   setState: (change: (before: Inner) => Inner) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const set = (changes: Partial<Inner>): void => {
+  const change = (changes: (before: Inner) => Partial<Inner>): void => {
     if (signal.reason !== "superseded") {
-      setState((before) => ({ ...before, ...changes }));
+      setState((before) => ({ ...before, ...changes(before) }));
     }
   };
+  const set = (changes: Partial<Inner>): void => change(() => changes);
   set({ running: true, slow: false, stale: true, progress: null, summary: null, error: null, cancelled: false });
   const slow = setTimeout(() => set({ slow: true }), slowAfterMs);
   let latest: QueryResult | null = null;
@@ -144,6 +145,6 @@ async function follow(
       cancelAnimationFrame(frame);
     }
     show();
-    set({ running: false, slow: false, stale: false });
+    change(({ stale, result }) => ({ running: false, slow: false, stale: stale && result !== null }));
   }
 }

@@ -169,7 +169,7 @@ function Views({
 }
 
 function Downloads({ query, request }: { readonly query: SqlState; readonly request: QueryRequest }): ReactElement {
-  const { result } = query;
+  const { result, running, stale } = query;
   const save = (ending: string, make: () => Promise<Blob>): void => {
     const name = `telemetry-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.${ending}`;
     make().then(
@@ -177,7 +177,7 @@ function Downloads({ query, request }: { readonly query: SqlState; readonly requ
       (error: unknown) => toast("Not downloaded", error instanceof Error ? error.message : String(error), "error"),
     );
   };
-  const disabled = result === null || result.columns.length === 0 || query.running;
+  const disabled = result === null || result.columns.length === 0 || running || stale;
   return (
     <Menu
       trigger={
@@ -196,14 +196,14 @@ function Downloads({ query, request }: { readonly query: SqlState; readonly requ
   );
 }
 
-function wordsFor({ running, slow, progress, summary, result, cancelled }: SqlState): string {
+function wordsFor({ running, slow, progress, summary, result, stale, cancelled }: SqlState): string {
   if (running) {
     const rows = progress?.rows ?? 0;
     const part = typeof progress?.fraction === "number" ? `, ${formatPercent(progress.fraction)}` : "";
     return slow ? `Running${rows > 0 ? `, ${formatCount(rows, "row")} so far` : ""}${part}` : "";
   }
   if (cancelled) {
-    return `Cancelled${result === null ? "" : ` after ${formatCount(result.rows, "row")}`}`;
+    return `Cancelled${result === null || stale ? "" : ` after ${formatCount(result.rows, "row")}`}`;
   }
   return summary === null
     ? ""
