@@ -199,6 +199,26 @@ it("tells rows of the query before from those of one that was cancelled or faile
   expect(await old.count()).toBe(0);
 });
 
+it("says in the name of a file that rows are missing in it", async () => {
+  const page = await app.open(`${address("SELECT range AS n FROM range(1500)")}&limit=1000`);
+  const nameOf = async (): Promise<string> => {
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("alert").waitFor();
+    await page.getByRole("button", { name: "Download" }).click();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("menuitem", { name: "CSV" }).click();
+    return (await saved).suggestedFilename();
+  };
+  expect(await nameOf()).toMatch(/^telemetry-.*-partial\.csv$/);
+  await page.goto(`${app.url}${address("SELECT time, msg FROM log_entries ORDER BY time")}`);
+  await page.context().route("**/api/query", async (route) => {
+    const response = await route.fetch();
+    const body = await response.body();
+    await route.fulfill({ response, body: body.subarray(0, body.length - 10) });
+  });
+  expect(await nameOf()).toMatch(/^telemetry-.*-partial\.csv$/);
+});
+
 /** Chooses a download and gives what the browser saved. */
 async function download(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name: "Download" }).click();

@@ -169,9 +169,10 @@ function Views({
 }
 
 function Downloads({ query, request }: { readonly query: SqlState; readonly request: QueryRequest }): ReactElement {
-  const { result, running, stale } = query;
+  const { result, summary, running, stale } = query;
+  const part = summary === null || summary.cut ? "-partial" : "";
   const save = (ending: string, make: () => Promise<Blob>): void => {
-    const name = `telemetry-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.${ending}`;
+    const name = `telemetry-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}${ending}`;
     make().then(
       (content) => saveFile(name, content),
       (error: unknown) => toast("Not downloaded", error instanceof Error ? error.message : String(error), "error"),
@@ -186,12 +187,12 @@ function Downloads({ query, request }: { readonly query: SqlState; readonly requ
         </IconButton>
       }
     >
-      <MenuItem onClick={() => result !== null && save("csv", () => toCsv(result))}>CSV</MenuItem>
-      <MenuItem onClick={() => result !== null && save("jsonl", () => toJsonLines(result))}>
+      <MenuItem onClick={() => result !== null && save(`${part}.csv`, () => toCsv(result))}>CSV</MenuItem>
+      <MenuItem onClick={() => result !== null && save(`${part}.jsonl`, () => toJsonLines(result))}>
         JSON, a row a line
       </MenuItem>
-      <MenuItem onClick={() => result !== null && save("parquet", () => toParquet(result))}>Parquet</MenuItem>
-      <MenuItem onClick={() => save("arrows", () => fetchArrow(request))}>Arrow stream (asks again)</MenuItem>
+      <MenuItem onClick={() => result !== null && save(`${part}.parquet`, () => toParquet(result))}>Parquet</MenuItem>
+      <MenuItem onClick={() => save(".arrows", () => fetchArrow(request))}>Arrow stream (asks again)</MenuItem>
     </Menu>
   );
 }
