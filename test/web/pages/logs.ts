@@ -103,6 +103,21 @@ it("completes filters from the data", async () => {
   expect(await page.getByRole("search").getByText("http.route=/cart").isVisible()).toBe(true);
 });
 
+it("takes no half of a word that an input method composes for a filter", async () => {
+  const page = await app.open("/logs");
+  const field = page.getByLabel("Add a filter");
+  await field.fill("service_name=");
+  const devTools = await page.context().newCDPSession(page);
+  await devTools.send("Input.imeSetComposition", { text: "けっさい", selectionStart: 4, selectionEnd: 4 });
+  const enter = { key: "Enter", keyCode: 229, isComposing: true, bubbles: true, cancelable: true };
+  await page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", ${JSON.stringify(enter)}))`);
+  await devTools.send("Input.insertText", { text: "決済" });
+  expect(await field.inputValue()).toBe("service_name=決済");
+  expect(page.url()).not.toContain("filter=");
+  await field.press("Enter");
+  await page.getByRole("button", { name: "Remove the filter service_name=決済" }).waitFor();
+});
+
 it("shows what was logged before and after, patterns, and the trace of a record", async () => {
   const page = await app.open("/logs?filter=service_name=payment&filter=level_name=error&panel=around");
   await list(page).getByRole("row").nth(1).waitFor();

@@ -207,8 +207,8 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
           inputMode={cell.type === "number" ? "decimal" : "text"}
           onChange={({ target }) => setTyped(target.value)}
           onBlur={commit}
-          onKeyDown={({ key }) => {
-            if (key === "Enter") {
+          onKeyDown={({ key, nativeEvent }) => {
+            if (key === "Enter" && !nativeEvent.isComposing) {
               commit();
             }
           }}

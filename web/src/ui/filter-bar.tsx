@@ -31,6 +31,9 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
     setText("");
   };
   const onKey = (event: KeyboardEvent): void => {
+    if (event.nativeEvent.isComposing) {
+      return; // the key is for what is composed
+    }
     if (event.key === "Enter" && highlighted.current === undefined) {
       event.preventDefault();
       add(text);
