@@ -198,6 +198,21 @@ it("shows a record that came late among many that were shown", async () => {
   expect(await page.getByText(/More came than it shows/).count()).toBe(0);
 });
 
+it("says that a tail has a gap after the page was out of sight", async () => {
+  const page = await app.open("/processes");
+  await page.clock.install();
+  await page.goto(`${app.url}/logs?live=1&filter=service_name=unseen`);
+  await page.getByText(/^Live\./).waitFor();
+  const hide = (hidden: boolean): Promise<void> =>
+    page.evaluate(`Object.defineProperty(document, "hidden", { value: ${hidden}, configurable: true }), undefined`);
+  await hide(true);
+  await page.clock.fastForward("20:00");
+  await hide(false);
+  await page.clock.runFor(5000);
+  const partial = page.getByText(/More came than it shows/);
+  await expect.poll(() => partial.count(), { timeout: 15_000 }).toBe(1);
+});
+
 it("says that more came than the tail shows", async () => {
   const page = await app.open("/logs?live=1&filter=service_name=flood");
   await page.getByText(/^0 records/).waitFor();

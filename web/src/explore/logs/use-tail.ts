@@ -22,6 +22,8 @@ const everyMs = 2000;
 const overlapSeconds = 30;
 const mostEntries = 5000;
 const mostAtOnce = 1000;
+/** Of what came since, older records are not asked for. */
+const mostMinutes = 15;
 const none: readonly LogEntry[] = [];
 
 /**
@@ -50,7 +52,7 @@ export function useTail(o: {
     const result = await runQuery(
       {
         // What is known takes no place of the most rows: a record that came late may be older than all of them.
-        sql: `${logSelect} WHERE time > ago('15 minutes') AND insert_time > ago('${seconds} seconds') AND NOT contains(?, block_id)
+        sql: `${logSelect} WHERE time > ago('${mostMinutes} minutes') AND insert_time > ago('${seconds} seconds') AND NOT contains(?, block_id)
 AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce + 1}`,
         parameters: [[...seen.current.keys()].join(" "), ...condition.parameters],
         dataSource: dataSource ?? undefined,
@@ -60,7 +62,8 @@ AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce + 1}`,
     );
     const shown = blocksOf(known.current);
     const came = logRows([], result);
-    if (came.count > mostAtOnce) {
+    // The last question is that long ago when nobody has seen the page, or the server was not reached.
+    if (came.count > mostAtOnce || Date.now() - sinceMs > mostMinutes * 60_000) {
       setPartial(true);
     }
     const entriesNow = Array.from({ length: came.count }, (_, row) => logEntry(came, row));
