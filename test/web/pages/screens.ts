@@ -325,6 +325,36 @@ it("keeps what somebody edits when the screen is deleted, and when another versi
   await page.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
+it("saves once, and keeps what is typed until then", async () => {
+  const page = await app.open("/screens");
+  expect(await put(page, "typing", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/typing`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const text = page.getByRole("textbox", { name: "Markdown" });
+  await text.fill("# Mine");
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  await page.route("**/api/screens/typing", async (route) => {
+    asked++;
+    await held;
+    await route.continue();
+  });
+  const save = page.getByRole("button", { name: "Save", exact: true });
+  await save.dblclick();
+  await text.fill("# Mine, and more");
+  release();
+  await page.getByText("version 2 by dev@localhost").waitFor();
+  expect(await text.inputValue()).toBe("# Mine, and more");
+  expect(asked).toBe(1);
+  await save.click();
+  await page.getByText("version 3 by dev@localhost").waitFor();
+  await page.getByRole("heading", { name: "Mine, and more" }).waitFor();
+  expect(await page.getByRole("dialog", { name: /has saved this screen meanwhile/ }).count()).toBe(0);
+});
+
 it("offers no editing to those who may not, and changes nothing for those who look", async () => {
   const page = await app.open("/screens", { allow: /400|403/ });
   const erasing = "SELECT * FROM deny_queries('true', 'by a screen')";

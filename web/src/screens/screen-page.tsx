@@ -91,7 +91,11 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
                 <Button onClick={() => edit(null)}>
                   <X /> {isChanged ? "Discard" : "Close"}
                 </Button>
-                <Button look="primary" disabled={!isChanged} onClick={() => void editing.save(saved.version)}>
+                <Button
+                  look="primary"
+                  disabled={!isChanged || editing.saving}
+                  onClick={() => editing.save(saved.version)}
+                >
                   <Save /> Save
                 </Button>
               </>
@@ -133,7 +137,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           theirs={theirs}
           onClose={editing.goOn}
           onTake={editing.takeTheirs}
-          onOverwrite={() => void editing.save(theirs.version)}
+          onOverwrite={() => editing.save(theirs.version)}
         />
       )}
     </Split>

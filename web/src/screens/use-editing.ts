@@ -6,6 +6,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 
+import { useTask } from "../admin/api.js";
 import { ApiError, PlainError } from "../api/error.js";
 import type { Screen, ScreenRow } from "../api/wire.js";
 import { toast } from "../ui/states.js";
@@ -27,8 +28,9 @@ interface Editing {
   readonly theirs: Screen | null;
   readonly goOn: () => void;
   readonly takeTheirs: () => void;
-  /** Saves the draft over a version. */
-  readonly save: (version: number) => Promise<void>;
+  /** Saves the draft over a version, unless it is being saved. */
+  readonly save: (version: number) => void;
+  readonly saving: boolean;
   readonly remove: () => Promise<void>;
   /** Takes a version as the draft. @returns whether it did */
   readonly restore: (version: number) => Promise<boolean>;
@@ -45,12 +47,7 @@ export function useEditing(screen: Screen): Editing {
   const isChanged =
     draft !== null && JSON.stringify(draft) !== JSON.stringify({ config: parsed.config, folder: saved.folder });
 
-  const settle = (now: Screen): void => {
-    setSaved(now);
-    setDraft(null);
-    setTheirs(null);
-  };
-  const save = async (version: number): Promise<void> => {
+  const { run: save, busy: saving } = useTask(async (version: number) => {
     if (draft === null) {
       return;
     }
@@ -58,7 +55,10 @@ export function useEditing(screen: Screen): Editing {
     try {
       checkVariables(draft.config);
       const now = await putScreen(saved.name, { ...draft, version });
-      settle(now);
+      setSaved(now);
+      // What was changed while it was sent is not saved.
+      setDraft((current) => (current === draft ? null : current));
+      setTheirs(null);
       queryClient.setQueryData(["screen", saved.name], now);
       await queryClient.invalidateQueries({ queryKey: ["screens"] });
       toast("Saved", `Version ${now.version}`);
@@ -69,7 +69,7 @@ export function useEditing(screen: Screen): Editing {
         setProblem(error);
       }
     }
-  };
+  });
   const lookAtTheirs = async (): Promise<void> => {
     try {
       setTheirs(await getScreen(saved.name));
@@ -83,6 +83,13 @@ export function useEditing(screen: Screen): Editing {
       } else {
         setProblem(error);
       }
+    }
+  };
+  const takeTheirs = (): void => {
+    if (theirs !== null) {
+      setSaved(theirs);
+      setDraft(null);
+      setTheirs(null);
     }
   };
   const remove = async (): Promise<void> => {
@@ -119,8 +126,9 @@ export function useEditing(screen: Screen): Editing {
     problem,
     theirs,
     goOn: () => setTheirs(null),
-    takeTheirs: () => theirs !== null && settle(theirs),
+    takeTheirs,
     save,
+    saving,
     remove,
     restore,
   };
