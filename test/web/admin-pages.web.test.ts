@@ -1,6 +1,6 @@
 /** The hub and what it leads to beside keys, audiences and groups; and a guest on a server without self-service. */
 import { readFile } from "node:fs/promises";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { callApi, expectNoSideways } from "../helpers/web/admin-app.js";
@@ -310,6 +310,27 @@ it("says that nothing was overwritten that somebody saved since the files were c
   await page.getByRole("alert").getByText("Not as things are now").waitFor();
   const { body } = await callApi(page, "GET", "api/screens/Race");
   expect(body).toMatchObject({ config: { a: 3 } });
+});
+
+it("says of a change whose answer is lost that it may have been made", async () => {
+  const page = await app.open("/admin", { allow: /Failed to load resource/ });
+  const lose = async (name: string, answer: (route: Route) => Promise<void>): Promise<void> => {
+    await page.goto(`${app.url}/admin/groups?new=1`);
+    const form = page.getByRole("form", { name: "Make a group" });
+    await form.getByLabel("Name").fill(name);
+    await page.route("**/api/groups", async (route) => {
+      expect((await route.fetch()).status()).toBe(201);
+      await answer(route);
+    });
+    await form.getByRole("button", { name: "Make the group" }).click();
+    await page.getByRole("alert").filter({ hasText: "It may have been done" }).waitFor({ timeout: 15_000 });
+    await expectAccessible(page);
+    await page.unroute("**/api/groups");
+  };
+  await lose("lost-1", (route) => route.abort("connectionreset"));
+  await lose("lost-2", (route) => route.fulfill({ status: 504, contentType: "text/html", body: "<h1>Timeout</h1>" }));
+  const groups = (await callApi(page, "GET", "api/groups")).body as readonly { readonly name: string }[];
+  expect(groups.map(({ name }) => name)).toEqual(expect.arrayContaining(["lost-1", "lost-2"]));
 });
 
 it("lists who changed what, filters it, and shows an entry in full", async () => {

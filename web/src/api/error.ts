@@ -31,11 +31,16 @@ export class PlainError extends Error {
 /** Of code of the application that did not arrive. */
 export const notLoadedCode = "NOT_LOADED";
 
+/** Of a request for a change to which no answer of the service came: it may have been made. */
+export const inDoubtCode = "IN_DOUBT";
+
 /** What to do about an error, in a sentence; null where its own message says it all. */
 export function adviceFor(error: ApiError): string | null {
   switch (error.code) {
     case "OFFLINE":
       return "Check that the service runs and that this machine is connected, then try again.";
+    case inDoubtCode:
+      return "It may have been done all the same, as no answer of the service came. Look before you try again.";
     case notLoadedCode:
       return "Check that the service runs and that this machine is connected. Trying again loads everything anew.";
     case "BROKEN":

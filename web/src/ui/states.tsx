@@ -3,7 +3,7 @@ import { Toast } from "@base-ui/react/toast";
 import { CircleAlert, CircleCheck, Info, RotateCw, TriangleAlert, X } from "lucide-react";
 import type { ReactElement, ReactNode } from "react";
 
-import { adviceFor, ApiError, PlainError } from "../api/error.js";
+import { adviceFor, ApiError, inDoubtCode, PlainError } from "../api/error.js";
 import { Button, classes, CopyButton, IconButton } from "./controls.js";
 import { oneLine } from "./format.js";
 import css from "./states.module.css";
@@ -65,7 +65,7 @@ export function ErrorPart({
         ? null
         : "Load the page again. If it comes back, it is a defect.";
   return (
-    <Banner kind="error" title={title}>
+    <Banner kind="error" title={known?.code === inDoubtCode ? "Nobody knows whether that was done" : title}>
       <p className={css.text}>{words.trimEnd()}</p>
       {place.length === 0 ? null : (
         <pre className={css.place} tabIndex={0} role="group" aria-label="Place in the query">
