@@ -312,6 +312,21 @@ it("says that nothing was overwritten that somebody saved since the files were c
   expect(body).toMatchObject({ config: { a: 3 } });
 });
 
+it("says that a list could not be read anew, and keeps what was read", async () => {
+  const page = await app.open("/admin/groups", { allow: /Failed to load resource/ });
+  const group = page.getByRole("gridcell", { name: "admins", exact: true });
+  await group.waitFor();
+  await page.context().setOffline(true);
+  await page.getByRole("button", { name: "Ask again" }).click();
+  const problem = page.getByRole("alert").filter({ hasText: "The groups could not be read anew" });
+  await problem.waitFor({ timeout: 15_000 });
+  expect(await group.isVisible()).toBe(true);
+  await expectAccessible(page);
+  // The browser says when there is a network again.
+  await page.context().setOffline(false);
+  await problem.waitFor({ state: "detached" });
+});
+
 it("says of a change whose answer is lost that it may have been made", async () => {
   const page = await app.open("/admin", { allow: /Failed to load resource/ });
   const lose = async (name: string, answer: (route: Route) => Promise<void>): Promise<void> => {

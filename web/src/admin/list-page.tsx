@@ -110,6 +110,13 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
             {addButton}
           </div>
           {o.notes === undefined || o.notes === null ? null : <div className={css.notes}>{o.notes}</div>}
+          {query.error !== null && all !== undefined ? (
+            <AdminError
+              error={query.error}
+              title={`The ${o.noun} could not be read anew`}
+              onRetry={() => void query.refetch()}
+            />
+          ) : null}
         </div>
         <LoadingLine running={query.isFetching} />
         <div className={css.body}>

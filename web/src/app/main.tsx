@@ -16,6 +16,9 @@ const queries = new QueryClient({
     queries: {
       staleTime: 10_000,
       refetchOnWindowFocus: false,
+      // Without a network they fail, and say so, in place of waiting for it.
+      networkMode: "always",
+      refetchOnReconnect: true,
       // Only what may be different in a moment.
       retry: (count, error) =>
         count < 2 && error instanceof ApiError && ["OFFLINE", "UNAVAILABLE"].includes(error.code),

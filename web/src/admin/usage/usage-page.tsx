@@ -116,12 +116,15 @@ export default function UsagePage(): ReactElement {
         </div>
       </div>
       <LoadingLine running={query.isFetching} />
-      {query.error !== null && data === undefined ? (
+      {query.error === null ? null : (
         <div className={admin.failed}>
           <AdminError error={query.error} title="The usage could not be read" onRetry={() => void query.refetch()} />
         </div>
-      ) : data === undefined ? (
-        <Skeleton />
+      )}
+      {data === undefined ? (
+        query.error === null ? (
+          <Skeleton />
+        ) : null
       ) : data.rows.length === 0 ? (
         <EmptyState
           icon={<ChartColumn />}
