@@ -219,6 +219,28 @@ it("says in the name of a file that rows are missing in it", async () => {
   expect(await nameOf()).toMatch(/^telemetry-.*-partial\.csv$/);
 });
 
+it("formats what was typed until then", async () => {
+  const page = await app.open(address("select 1 as first"));
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  await editor.waitFor();
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/assets/**", async (route) => {
+    await held;
+    await route.continue();
+  });
+  const asked = page.waitForRequest("**/assets/**");
+  await page.getByRole("button", { name: "Format the text" }).click();
+  await asked;
+  await editor.press("Control+End");
+  await page.keyboard.insertText(", 2 as second");
+  release();
+  await expect.poll(() => editor.textContent()).toContain("SELECT");
+  expect(await editor.textContent()).toContain("second");
+});
+
 /** Chooses a download and gives what the browser saved. */
 async function download(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name: "Download" }).click();

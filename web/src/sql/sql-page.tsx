@@ -62,10 +62,12 @@ export default function SqlPage(): ReactElement {
       refresh();
     }
   };
+  const newest = useRef(text);
+  newest.current = text;
   const format = async (): Promise<void> => {
     try {
       const { format: formatted } = await import("sql-formatter");
-      setText(formatted(text, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }));
+      setText(formatted(newest.current, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }));
     } catch (error) {
       toast("Not formatted", error instanceof Error ? error.message.split("\n")[0] : String(error), "error");
     }
