@@ -241,6 +241,24 @@ it("formats what was typed until then", async () => {
   expect(await editor.textContent()).toContain("second");
 });
 
+it("keeps what was typed and has not run, over other pages and a reload", async () => {
+  const page = await app.open(address("SELECT 1"));
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  await editor.press("Control+End");
+  await page.keyboard.insertText(" AS typed");
+  await page.getByRole("link", { name: "Processes" }).click();
+  await page.waitForURL("**/processes**");
+  await page.goBack();
+  await expect.poll(() => editor.textContent()).toBe("SELECT 1 AS typed");
+  await editor.press("Control+End");
+  await page.keyboard.insertText(" AS more");
+  await page.reload();
+  await expect.poll(() => editor.textContent()).toBe("SELECT 1 AS typed AS more");
+  // Another address has a text of its own.
+  await page.goto(`${app.url}${address("SELECT 3")}`);
+  await expect.poll(() => editor.textContent()).toBe("SELECT 3");
+});
+
 /** Chooses a download and gives what the browser saved. */
 async function download(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name: "Download" }).click();

@@ -14,6 +14,7 @@ import { Split } from "../ui/panel.js";
 import { LoadingLine, toast } from "../ui/states.js";
 import { useSqlCompletion } from "./completion.js";
 import { fetchArrow, saveFile, toCsv, toJsonLines, toParquet } from "./download.js";
+import { draftOf, keepDraft } from "./draft.js";
 import { HistoryPanel } from "./history-panel.js";
 import { remember } from "./history.js";
 import { SqlEditor } from "./sql-editor.js";
@@ -37,7 +38,8 @@ export default function SqlPage(): ReactElement {
   const { source } = useScope();
   const { subject } = usePerson();
   const completion = useSqlCompletion();
-  const [text, setText] = useState(() => textOf(search["sql"]) ?? firstText);
+  const inAddress = textOf(search["sql"]);
+  const [text, setText] = useState(() => draftOf(subject, inAddress) ?? inAddress ?? firstText);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [historyOpen, setHistoryOpen] = useState(false);
   const limit = limits.find((each) => String(each) === search["limit"]) ?? defaultLimit;
@@ -47,27 +49,40 @@ export default function SqlPage(): ReactElement {
   useRemembered(subject, asked, query);
 
   // Back and forward bring their texts.
-  const inAddress = textOf(search["sql"]);
+  const shownAddress = useRef(inAddress);
   useEffect(() => {
-    if (inAddress !== null) {
+    if (inAddress !== null && inAddress !== shownAddress.current) {
       setText(inAddress);
     }
+    shownAddress.current = inAddress;
   }, [inAddress]);
+
+  const newest = useRef(text);
+  newest.current = text;
+  useEffect(() => {
+    const keep = (): void => keepDraft(subject, shownAddress.current, newest.current);
+    window.addEventListener("pagehide", keep);
+    return () => {
+      window.removeEventListener("pagehide", keep);
+      keep();
+    };
+  }, [subject]);
 
   const ask = (selection: string, explain: boolean): void => {
     const next = (selection.trim() === "" ? text : selection).trim().replace(/;\s*$/, "");
     if (next !== "") {
+      shownAddress.current = text; // what is typed from now on stays
       changeSearch({ sql: text });
       setAsked({ sql: next, explain });
       refresh();
     }
   };
-  const newest = useRef(text);
-  newest.current = text;
   const format = async (): Promise<void> => {
     try {
       const { format: formatted } = await import("sql-formatter");
-      setText(formatted(newest.current, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }));
+      setText(
+        formatted(newest.current, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }),
+      );
     } catch (error) {
       toast("Not formatted", error instanceof Error ? error.message.split("\n")[0] : String(error), "error");
     }
