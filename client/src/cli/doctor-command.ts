@@ -215,7 +215,7 @@ async function checkAnalytics(values: Values<typeof settings>, context: CommandC
   const { analyticsUri: uri } = values;
   try {
     const auth = await chosenAuth(values, context);
-    const client = connect({ uri, auth, clientName: "telemetry-cli" });
+    const client = connect({ uri, auth, clientName: "telemetry-cli", connectTimeoutMs: timeoutMs });
     try {
       const sentMs = Date.now();
       const info = await client.sqlInfo(0, 1);

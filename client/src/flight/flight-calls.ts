@@ -13,8 +13,10 @@ import {
   encodeDescriptor,
   encodeTicket,
 } from "./flight-messages.js";
-import { cancelled, toFlightSqlError } from "./flight-sql-error.js";
+import { cancelled, noConnection, toFlightSqlError } from "./flight-sql-error.js";
 
+/** As long as gRPC gives an attempt to connect at least ("gRPC Connection Backoff Protocol"). */
+const defaultConnectTimeoutMs = 20_000;
 const service = "/arrow.flight.protocol.FlightService";
 
 /** What a call is made with. */
@@ -57,6 +59,8 @@ export interface FlightCallsOptions {
   readonly auth?: AuthProvider;
   readonly rootCertificates?: Buffer;
   readonly clientName?: string;
+  /** How long a call waits for a connection. Default 20 s. */
+  readonly connectTimeoutMs?: number;
 }
 
 /** Opens a connection, which the first call makes. @throws TypeError for a malformed URI. */
@@ -76,12 +80,45 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
   });
 
   /**
+   * Ends when there is a connection, or none can be made, which the call then says. The library bounds no attempt: what
+   * takes the connection and says nothing would be waited for for ever.
+   */
+  const connected = async (signal: AbortSignal): Promise<void> => {
+    const { IDLE, CONNECTING } = grpc.connectivityState;
+    const timeoutMs = o.connectTimeoutMs ?? defaultConnectTimeoutMs;
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const state = client.getChannel().getConnectivityState(true);
+      if (state !== IDLE && state !== CONNECTING) {
+        return;
+      }
+      await new Promise<void>((resolve, reject) => {
+        const abort = (): void => reject(cancelled());
+        if (signal.aborted) {
+          abort();
+          return;
+        }
+        signal.addEventListener("abort", abort, { once: true });
+        client.getChannel().watchConnectivityState(state, deadline, (error) => {
+          signal.removeEventListener("abort", abort);
+          if (error === undefined) {
+            resolve();
+          } else {
+            reject(noConnection(address, timeoutMs));
+          }
+        });
+      });
+    }
+  };
+
+  /**
    * Makes a call, and once more when the server refuses a token that its provider can replace: one that was revoked
    * before it expired.
    */
   const authorized = async <T>(context: CallContext, call: (metadata: grpc.Metadata) => Promise<T>): Promise<T> => {
     const authorization = await auth.authorization(context.signal);
     try {
+      await connected(context.signal);
       return await call(metadataOf(context, authorization));
     } catch (thrown) {
       const error = toFlightSqlError(thrown, address);

@@ -23,6 +23,8 @@ export interface ConnectOptions {
   readonly rootCertificates?: Buffer;
   /** Appended to the user agent. */
   readonly clientName?: string;
+  /** How long a call waits for a connection, in milliseconds. Default 20 s. */
+  readonly connectTimeoutMs?: number;
 }
 
 /** Narrows and steers one query. */

@@ -43,6 +43,18 @@ export function cancelled(): FlightSqlError {
   return new FlightSqlError(status.CANCELLED, "the query was cancelled");
 }
 
+/** Something takes connections there, and does not answer as a server of gRPC does before its first call. */
+export function noConnection({ target, tls }: FlightSqlAddress, waitedMs: number): FlightSqlError {
+  return new FlightSqlError(
+    status.UNAVAILABLE,
+    `the analytics server at ${target} did not answer within ${waitedMs / 1000} s`,
+    {
+      unreachable: true,
+      advice: `check the port; is it ${tls ? "grpc" : "grpc+tls"}://? Otherwise try again in a moment`,
+    },
+  );
+}
+
 /** Whatever a call threw, as a FlightSqlError. */
 export function toFlightSqlError(error: unknown, address: FlightSqlAddress): FlightSqlError {
   if (error instanceof FlightSqlError) {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { type AddressInfo, type Socket, createServer as createTcpServer } from "node:net";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 
 import { connect } from "../../src/flight/flight-sql-client.js";
@@ -47,6 +47,41 @@ it("grpc:// asks for grpc+tls:// where the connection ends without a word", asyn
   });
   client.close();
   server.close();
+});
+
+/** What takes connections and never says a word, as a machine behind a balancer that hangs. */
+async function silentServer(): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => void sockets.add(socket));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it.each(["grpc", "grpc+tls"])("%s:// does not wait for ever for one that says nothing", async (scheme) => {
+  const target = await silentServer();
+  const client = connect({ uri: `${scheme}://${target}`, connectTimeoutMs: 50 });
+  onTestFinished(() => client.close());
+  await expect(client.query("SELECT 1")).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: `the analytics server at ${target} did not answer within 0.05 s`,
+    unreachable: true,
+  });
+});
+
+it("a signal ends the wait for a connection", async () => {
+  const client = connect({ uri: `grpc://${await silentServer()}` });
+  onTestFinished(() => client.close());
+  const controller = new AbortController();
+  const query = client.query("SELECT 1", { signal: controller.signal });
+  controller.abort();
+  await expect(query).rejects.toMatchObject({ code: "CANCELLED" });
 });
 
 const roots = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH";
