@@ -59,6 +59,20 @@ describe("a result", () => {
     expect(await rowsOf("SELECT 1 AS a, 2 AS a")).toEqual([{ a: "1", a_2: "2" }]);
   });
 
+  it("is read once: what is left of it never looks like the whole", async () => {
+    const result = await client.query("SELECT range FROM range(500000)");
+    for await (const row of result.rows()) {
+      expect(row).toEqual({ range: 0n });
+      break;
+    }
+    for (const again of [result.table(), result.rows().next()]) {
+      expect(await failureOf(again)).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        message: "the result was read already, or in part; run the query again, or keep its table()",
+      });
+    }
+  });
+
   it("stops at the limit, and with the caller's signal, on the server too", async () => {
     expect(await rowsOf("SELECT range AS n FROM range(1000000)", { limit: 2 })).toHaveLength(2);
     const controller = new AbortController();

@@ -10,7 +10,10 @@ import { ipcStream } from "./ipc-stream.js";
 /** One row by column; of columns that share a name, the second becomes `name_2`. */
 export type Row = Readonly<Record<string, CellValue>>;
 
-/** A running query. Its result is read once, in one of the three ways; each throws FlightSqlError. */
+/**
+ * A running query. Its result is read once, in one of the three ways; each throws FlightSqlError, also when somebody has
+ * begun to read it: what is left would look like the whole.
+ */
 export interface QueryResult {
   readonly schema: Schema;
   /** Record batches as they arrive; reading slowly slows the server, leaving the loop cancels the query. */
@@ -55,7 +58,19 @@ export async function openResult(
       stop();
     }
   }
-  const batches = limited();
+  let begun = false;
+  const batches: AsyncIterable<RecordBatch> = {
+    [Symbol.asyncIterator]() {
+      if (begun) {
+        throw new FlightSqlError(
+          status.FAILED_PRECONDITION,
+          "the result was read already, or in part; run the query again, or keep its table()",
+        );
+      }
+      begun = true;
+      return limited();
+    },
+  };
   return {
     schema,
     batches,
