@@ -13,7 +13,7 @@ import {
   encodeDescriptor,
   encodeTicket,
 } from "./flight-messages.js";
-import { cancelled, noConnection, toFlightSqlError } from "./flight-sql-error.js";
+import { cancelled, clientClosed, noConnection, toFlightSqlError } from "./flight-sql-error.js";
 
 /** As long as gRPC gives an attempt to connect at least ("gRPC Connection Backoff Protocol"). */
 const defaultConnectTimeoutMs = 20_000;
@@ -78,6 +78,14 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
     ...(address.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
     "grpc.keepalive_time_ms": 30_000,
   });
+  let closed = false;
+  /** The library's client throws an error of its own once it is closed, or connects again. */
+  const open = (): grpc.Client => {
+    if (closed) {
+      throw clientClosed();
+    }
+    return client;
+  };
 
   /**
    * Ends when there is a connection, or none can be made, which the call then says. The library bounds no attempt: what
@@ -88,7 +96,7 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
     const timeoutMs = o.connectTimeoutMs ?? defaultConnectTimeoutMs;
     const deadline = Date.now() + timeoutMs;
     for (;;) {
-      const state = client.getChannel().getConnectivityState(true);
+      const state = open().getChannel().getConnectivityState(true);
       if (state !== IDLE && state !== CONNECTING) {
         return;
       }
@@ -99,14 +107,16 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
           return;
         }
         signal.addEventListener("abort", abort, { once: true });
-        client.getChannel().watchConnectivityState(state, deadline, (error) => {
-          signal.removeEventListener("abort", abort);
-          if (error === undefined) {
-            resolve();
-          } else {
-            reject(noConnection(address, timeoutMs));
-          }
-        });
+        open()
+          .getChannel()
+          .watchConnectivityState(state, deadline, (error) => {
+            signal.removeEventListener("abort", abort);
+            if (error === undefined) {
+              resolve();
+            } else {
+              reject(noConnection(address, timeoutMs));
+            }
+          });
       });
     }
   };
@@ -138,7 +148,7 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
         reject(cancelled());
         return;
       }
-      const call = client.makeUnaryRequest(
+      const call = open().makeUnaryRequest(
         `${service}/${method}`,
         same,
         same,
@@ -168,7 +178,7 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
         if (signal.aborted) {
           throw cancelled();
         }
-        const call = client.makeServerStreamRequest(
+        const call = open().makeServerStreamRequest(
           `${service}/DoGet`,
           same,
           decodeDataFrame,
@@ -193,19 +203,22 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
     action: (type, body, context) =>
       authorized(context, async (metadata) => {
         const message = encodeAction({ type, body });
-        const call = client.makeServerStreamRequest(`${service}/DoAction`, same, decodeResult, message, metadata);
+        const call = open().makeServerStreamRequest(`${service}/DoAction`, same, decodeResult, message, metadata);
         return await allOf(messagesOf(call, address, context.signal));
       }),
     put: (command, frames, context) =>
       authorized(context, async (metadata) => {
-        const call = client.makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
+        const call = open().makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
         for (const [index, frame] of frames.entries()) {
           call.write(encodeData(index === 0 ? { ...frame, descriptor: encodeDescriptor(command) } : frame));
         }
         call.end();
         return await allOf(messagesOf(call, address, context.signal));
       }),
-    close: () => client.close(),
+    close() {
+      closed = true;
+      client.close();
+    },
   };
 }
 

@@ -56,6 +56,7 @@ export interface FlightSqlClient extends Metadata {
   /** Runs one statement. */
   query(sql: string, options?: QueryOptions): Promise<QueryResult>;
   prepare(sql: string, options?: Pick<QueryOptions, "signal">): Promise<PreparedStatement>;
+  /** Takes no more calls. A result that is being read goes on to its end. */
   close(): void;
 }
 

@@ -43,6 +43,11 @@ export function cancelled(): FlightSqlError {
   return new FlightSqlError(status.CANCELLED, "the query was cancelled");
 }
 
+/** The caller closed the client before. */
+export function clientClosed(): FlightSqlError {
+  return new FlightSqlError(status.CANCELLED, "the client was closed");
+}
+
 /** Something takes connections there, and does not answer as a server of gRPC does before its first call. */
 export function noConnection({ target, tls }: FlightSqlAddress, waitedMs: number): FlightSqlError {
   return new FlightSqlError(
@@ -90,6 +95,10 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
         : [`the analytics server at ${address.target} cannot be reached`, null];
     return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
   }
+  if (code === status.UNAVAILABLE && brokenConnection.test(details)) {
+    const message = `the connection to the analytics server at ${address.target} broke: ${details}`;
+    return new FlightSqlError(code, message, { cause: error, unreachable: true, advice: "try again in a moment" });
+  }
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
 }
 
@@ -105,6 +114,9 @@ const endedAtOnce = /Last error: Failed to connect/;
 
 /** Among them, those of Node about a certificate: it says why in words. */
 const distrusted = /Last error: (?:Error)?(?: \[\w+\])?(?:: )?(?<reason>[^:]*\bcertificate\b.*?)\.? Resolution note:/su;
+
+/** Those that grpc-js gives when it had one, which ended under a call. */
+const brokenConnection = /^(?:Connection dropped$|(?:read|write) E[A-Z]+$)/;
 
 function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
   return (

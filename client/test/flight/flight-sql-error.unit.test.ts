@@ -1,10 +1,12 @@
+import { Metadata } from "@grpc/grpc-js";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, type Socket, createServer as createTcpServer } from "node:net";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 
+import { openFlightCalls } from "../../src/flight/flight-calls.js";
 import { connect } from "../../src/flight/flight-sql-client.js";
-import { toFlightSqlError } from "../../src/flight/flight-sql-error.js";
+import { FlightSqlError, toFlightSqlError } from "../../src/flight/flight-sql-error.js";
 
 it.each([
   ["grpc+tls", "TLS", "grpc://"],
@@ -116,4 +118,32 @@ it("names the variable that keeps others from being asked", () => {
   const thrown = Object.assign(new Error("14 UNAVAILABLE"), { code: 14, details });
   const { advice } = toFlightSqlError(thrown, { target: "a:1", tls: true, loopback: false });
   expect(advice).toMatch(/put the certificates to trust into \/roots\.pem: GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names it/);
+});
+
+it.each(["read ECONNRESET", "Connection dropped"])("says that a connection broke under a call: %s", (details) => {
+  const thrown = Object.assign(new Error("14 UNAVAILABLE"), { code: 14, details });
+  expect(toFlightSqlError(thrown, { target: "a:1", tls: true, loopback: false })).toMatchObject({
+    code: "UNAVAILABLE",
+    message: `the connection to the analytics server at a:1 broke: ${details}`,
+    unreachable: true,
+  });
+});
+
+it("says that the client was closed, whatever is asked of it", async () => {
+  const closed = openFlightCalls({ uri: "grpc://127.0.0.1:1" });
+  closed.close();
+  const { signal } = new AbortController();
+  const metadata = new Metadata();
+  const none = new Uint8Array(0);
+  const context = { signal, headers: {} };
+  for (const call of [
+    () => closed.info(none, context),
+    () => closed.get({ tickets: [none], metadata }, signal).next(),
+    () => closed.action("", none, context),
+    () => closed.put(none, [], context),
+  ]) {
+    const error: unknown = await call().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(FlightSqlError);
+    expect(error).toMatchObject({ code: "CANCELLED", message: "the client was closed" });
+  }
 });
