@@ -70,7 +70,11 @@ type Row = Readonly<Record<string, CellValue>>;
  * Looks again and again at what was received lately, and prints what it has not seen. A block is one resource's share of
  * a request and appears as a whole, though not always in the order in which requests were received.
  */
-async function follow(client: FlightSqlClient, values: Followed, { terminal }: CommandContext): Promise<number> {
+export async function follow(
+  client: Pick<FlightSqlClient, "query">,
+  values: Followed,
+  { terminal }: Pick<CommandContext, "terminal">,
+): Promise<number> {
   const { interrupted: signal, stdout } = terminal;
   const output = createOutput(terminal);
   const own = conditionsOf(values);
@@ -82,6 +86,10 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
     const sql = `SELECT block_id, insert_time, time, level, service_name, msg FROM log_entries${where} ${rest}`;
     return await rowsOf(client, sql, parameters, signal, begin);
   };
+  const newest = async (begin: bigint | undefined): Promise<bigint | null> => {
+    const [row] = await rowsOf(client, "SELECT max(insert_time) AS t FROM blocks", [], signal, begin);
+    return timeOf(row?.["t"]);
+  };
   const print = async (rows: readonly Row[]): Promise<void> => {
     for (const row of rows) {
       await output.write(values.json ? jsonLine(row) : textLine(row, stdout.isTTY === true));
@@ -89,8 +97,7 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
     await output.flush();
   };
   try {
-    const [newest] = await rowsOf(client, "SELECT max(insert_time) AS t FROM blocks", [], signal);
-    let since = timeOf(newest?.["t"]) ?? 0n;
+    let since = (await newest(undefined)) ?? 0n;
     const seen = new Map<string, bigint>();
     const see = (rows: readonly Row[]): void => {
       for (const row of rows) {
@@ -109,13 +116,13 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
     }
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
+      // Of blocks of others, too: each look would go back further while nothing comes that is asked for.
+      const received = (await newest(since - latenessNs)) ?? since;
       const rows = await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs);
       const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
       await print(fresh);
       see(fresh);
-      for (const received of seen.values()) {
-        since = received > since ? received : since;
-      }
+      since = received > since ? received : since;
       for (const [block, received] of seen) {
         if (received < since - 2n * overlapNs) {
           seen.delete(block);
@@ -140,7 +147,7 @@ function conditionsOf({ service, level, grep, where }: Followed): { sql: string;
 }
 
 async function rowsOf(
-  client: FlightSqlClient,
+  client: Pick<FlightSqlClient, "query">,
   sql: string,
   parameters: readonly (string | number)[],
   signal: AbortSignal,
