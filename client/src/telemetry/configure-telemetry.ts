@@ -58,7 +58,7 @@ export async function configureTelemetry(o: TelemetryOptions = {}): Promise<Tele
   const sdk = await loadPackages();
   const resource = sdk.defaultResource().merge(
     sdk.resourceFromAttributes({
-      ...attributesOf(env),
+      ...attributesOf(env, (message) => sdk.diag.error(message)),
       ...o.attributes,
       ...(o.serviceName === undefined ? {} : { "service.name": o.serviceName }),
     }),
@@ -125,19 +125,25 @@ function credentialOf(env: Readonly<Record<string, string | undefined>>): AuthPr
   });
 }
 
-/** `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, percent-encoded as OpenTelemetry has them. */
-function attributesOf(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const pairs = (given(env, "OTEL_RESOURCE_ATTRIBUTES") ?? "").split(",").filter((pair) => pair.includes("="));
+/** `OTEL_RESOURCE_ATTRIBUTES`, percent-encoded, and `OTEL_SERVICE_NAME`. @param report told what is wrong with them */
+function attributesOf(
+  env: Readonly<Record<string, string | undefined>>,
+  report: (message: string) => void,
+): Record<string, string> {
   const name = given(env, "OTEL_SERVICE_NAME");
-  return {
-    ...Object.fromEntries(
-      pairs.map((pair) => {
-        const at = pair.indexOf("=");
-        return [pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())];
-      }),
-    ),
-    ...(name === null ? {} : { "service.name": name }),
-  };
+  const named = name === null ? {} : { "service.name": name };
+  const pairs = (given(env, "OTEL_RESOURCE_ATTRIBUTES") ?? "").split(",").filter((pair) => pair.includes("="));
+  try {
+    const attributes = pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      return [pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())] as const;
+    });
+    return { ...Object.fromEntries(attributes), ...named };
+  } catch {
+    // OpenTelemetry's resource SDK specification: then the whole variable counts for nothing. An application has to start.
+    report("OTEL_RESOURCE_ATTRIBUTES is left out: it is not percent-encoded");
+    return named;
+  }
 }
 
 function given(env: Readonly<Record<string, string | undefined>>, name: string): string | null {
@@ -161,6 +167,7 @@ async function loadPackages() {
       ]);
     return {
       context: api.context,
+      diag: api.diag,
       metrics: api.metrics,
       propagation: api.propagation,
       trace: api.trace,
