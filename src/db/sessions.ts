@@ -5,11 +5,18 @@ import { connect, type ConnectOptions, type Sql } from "./sql.js";
 /** A pooler that others use at the same time hands out its connections in an order that a single try may miss. */
 const tries = 3;
 
+/** Connection strings that were found good. The roles of a monolith often have the same one. */
+const checked = new Set<string>();
+
 /**
  * Checks that no pooler passes one session around among connections: advisory locks would be held by whoever comes next.
+ * A connection string is checked once in a process.
  * @throws ServiceError NOT_CONFIGURED when one does; the error of a statement
  */
 export async function assertSessions(o: Omit<ConnectOptions, "maxConnections">): Promise<void> {
+  if (checked.has(o.connectionString)) {
+    return;
+  }
   const sql = connect({ ...o, maxConnections: 2 });
   try {
     for (let i = 0; i < tries; i++) {
@@ -20,6 +27,7 @@ export async function assertSessions(o: Omit<ConnectOptions, "maxConnections">):
         );
       }
     }
+    checked.add(o.connectionString);
   } finally {
     await sql.end({ timeout: 5 });
   }
