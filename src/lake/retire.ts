@@ -86,9 +86,8 @@ const sweepLockKey = 0x73776570;
 
 /**
  * Removes the objects that were retired at least `graceMs` ago, unless another process is at it, or the database may not
- * decide about them (lake-owner.ts). An object that
- * cannot be removed is tried again by the next sweep; in any order, so that many of them do not keep the others waiting
- * for ever.
+ * decide about them (lake-owner.ts). An object that cannot be removed is tried again by the next sweep; in any order, so
+ * that many of them do not keep the others waiting for ever.
  */
 export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number): Promise<SweepResult> {
   const obstacle = await ownerObstacle(sql, store, "replaced");

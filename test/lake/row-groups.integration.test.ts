@@ -7,6 +7,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { openCachedFiles } from "../../src/lake/cache/cached-files.js";
+import type { NeededObject } from "../../src/lake/cache/lake-files.js";
 import type { RemoteObjects } from "../../src/lake/store/object-store.js";
 import {
   footerFile,
@@ -152,10 +153,22 @@ it("takes what it cannot tell apart for no footer", () => {
   expect(groupsWithin({ groups: [{ parts: [], times: null }] }, { minTimeNs: 5n, maxTimeNs: 6n })).toEqual([0]);
 });
 
+const notCalled = (): never => {
+  throw new TypeError("not called");
+};
+
+/** The object, of which a query wants a millisecond. */
+const wholeObject = (): NeededObject => ({
+  path: "log_entries/audience=a/whole.parquet",
+  fileBytes,
+  rowCount: rows,
+  level: 3,
+  minTimeNs: 0n,
+  maxTimeNs: BigInt(rows) * 1000n,
+  wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
+});
+
 it("makes a part again that was found damaged, whose footer nobody has at hand any more", async () => {
-  const notCalled = (): never => {
-    throw new TypeError("not called");
-  };
   const files = await openCachedFiles({
     remote: {
       read: async (_path, range, onBytes, signal) => {
@@ -169,15 +182,7 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
     logger: createTappedLogger(),
     metrics: createMetrics(),
   });
-  const object = {
-    path: "log_entries/audience=a/whole.parquet",
-    fileBytes,
-    rowCount: rows,
-    level: 3,
-    minTimeNs: 0n,
-    maxTimeNs: BigInt(rows) * 1000n,
-    wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
-  };
+  const object = wholeObject();
   const first = await files.hold([object], never);
   const part = first.fileOf(object) ?? "";
   expect(path.basename(part)).toMatch(/^whole\.parquet~[0-9a-f]{24}~/u);
@@ -193,9 +198,6 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
 });
 
 it("reads from the store itself what an object cache gave to a query that failed, once", async () => {
-  const notCalled = (): never => {
-    throw new TypeError("not called");
-  };
   let fromOrigin = 0;
   const store: RemoteObjects = {
     read: async (_path, range, onBytes, signal) => {
@@ -221,15 +223,7 @@ it("reads from the store itself what an object cache gave to a query that failed
     logger: createTappedLogger(),
     metrics: createMetrics(),
   });
-  const object = {
-    path: "log_entries/audience=a/whole.parquet",
-    fileBytes,
-    rowCount: rows,
-    level: 3,
-    minTimeNs: 0n,
-    maxTimeNs: BigInt(rows) * 1000n,
-    wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
-  };
+  const object = wholeObject();
   const count = (file: string | null): Promise<unknown> =>
     answer(`SELECT count(msg) FROM read_parquet('${file ?? ""}') WHERE level >= 0`);
   const wrong = await files.hold([object], never);
