@@ -29,9 +29,11 @@ interface Run {
   readonly ended: Promise<number | null>;
 }
 
-function bench(...args: string[]): Run {
+const bench = (...args: string[]): Run => benchWith({}, ...args);
+
+function benchWith(environment: Readonly<Record<string, string>>, ...args: string[]): Run {
   const child = spawn(process.execPath, [main, ...args], {
-    env: { ...process.env, BENCH_DIR: directory },
+    env: { ...process.env, BENCH_DIR: directory, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let [output, stdout] = ["", ""];
@@ -87,6 +89,18 @@ test.each(["SIGINT", "SIGTERM"] as const)("%s leaves no process and no directory
     run.process.kill(signal);
   }
   expect(await run.ended).toBe(130);
+  expect(processesThere(run.process.pid ?? 0)).toEqual([]);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("ends when it fails, whatever it has started, and leaves nothing behind", async () => {
+  const module = `import threads from "node:worker_threads";
+    import { syncBuiltinESMExports } from "node:module";
+    threads.Worker = class { constructor() { setInterval(() => {}, 1000); throw new Error("no thread is left"); } };
+    syncBuiltinESMExports();`;
+  const run = benchWith({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}` }, "auth");
+  expect(await run.ended).toBe(1);
+  expect(run.output()).toContain("no thread is left");
   expect(processesThere(run.process.pid ?? 0)).toEqual([]);
   expect(readdirSync(directory)).toEqual([]);
 });
