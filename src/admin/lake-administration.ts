@@ -192,10 +192,13 @@ function selectErasures(sql: SqlOrTransaction, id: string | null, page: Page): P
       objects_rewritten::float8 as objects_rewritten, objects_removed::float8 as objects_removed, ${tasksOf(sql, "erasure", id, page)}`;
 }
 
+/** What reports of earlier releases do not count. */
+const uncounted = JSON.stringify({ wrong_checksum: 0 });
+
 function selectChecks(sql: SqlOrTransaction, id: string | null, page: Page): Promise<readonly object[]> {
   return sql<object[]>`
     select task_id as check_id, (request ->> 'repair')::boolean as repair, (request ->> 'deep')::boolean as deep,
-      report, ${tasksOf(sql, "check", id, page)}`;
+      report || jsonb_build_object('counts', ${uncounted}::text::jsonb || (report -> 'counts')) as report, ${tasksOf(sql, "check", id, page)}`;
 }
 
 function tasksOf(sql: SqlOrTransaction, kind: string, id: string | null, { limit, offset }: Page) {

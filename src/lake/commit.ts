@@ -210,6 +210,7 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
       audience: row.audience,
       path: row.path,
       file_bytes: row.fileBytes,
+      checksum: row.checksum,
       row_count: row.rowCount,
       min_time_ns: row.minTimeNs.toString(),
       max_time_ns: row.maxTimeNs.toString(),
@@ -270,14 +271,14 @@ async function publish(sql: Sql, rows: SegmentCommit): Promise<void> {
     ), inserted_partitions as (
       insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
         min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
-        process_ids)
+        process_ids, checksum)
       select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
         least(greatest(to_timestamp(insert_seconds), now() - interval '1 hour'), now()), now(), level,
-        decode(schema_hash, 'hex'), sort_order, process_ids
+        decode(schema_hash, 'hex'), sort_order, process_ids, checksum
       from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
         partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
         row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,
-        level smallint, schema_hash text, sort_order text, process_ids uuid[])
+        level smallint, schema_hash text, sort_order text, process_ids uuid[], checksum bigint)
     )
     select case when count(*) > 0 then (count(*) || ' streams came back without their process')::int end
     from inserted_streams

@@ -5,6 +5,7 @@ import { ServiceError } from "../runtime/errors.js";
 import type { BlockRow, PartitionRow, SegmentCommit } from "./catalogue-rows.js";
 import type { Compression } from "./parquet/column-chunk.js";
 import { encodeTable } from "./parquet/write.js";
+import { checksumOf } from "./store/checksum.js";
 import type { ObjectStore } from "./store/object-store.js";
 import { objectPath } from "./store/paths.js";
 import { type ColumnsOf, type TableName, tables } from "./tables/tables.js";
@@ -105,6 +106,7 @@ function encodeObject(
     audience,
     path: objectPath(table, audience, insertTimeMs, partitionId),
     fileBytes: file.bytes,
+    checksum: checksumOf(file.chunks),
     rowCount: file.rowCount,
     minTimeNs: file.minTimeNs,
     maxTimeNs: file.maxTimeNs,

@@ -189,7 +189,9 @@ async function allWell({ cluster, sql, interrupted }: Trial, erasures: Erasures,
   const check = await taskEnd(sql, await askTask(sql, "check", { deep: true, repair: false }), interrupted);
   const counts = check.report?.counts ?? {};
   // Orphans are what a process leaves that is killed before it publishes.
-  const bad = ["missing", "unreadable", "lost", "wrong_rows", "wrong_size"].filter((what) => counts[what] !== 0);
+  const bad = ["missing", "unreadable", "lost", "wrong_rows", "wrong_size", "wrong_checksum"].filter(
+    (what) => counts[what] !== 0,
+  );
   if (check.state !== "done" || bad.length > 0) {
     problems.push(`a check of the lake is ${check.state}: ${JSON.stringify(check.report)}`);
   }

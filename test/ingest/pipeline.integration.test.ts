@@ -1,8 +1,9 @@
 /** The promise behind 200, seen from outside: durable, published, by audience, and never lost. */
-import { rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
 
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -72,7 +73,7 @@ describe("audiences", () => {
 });
 
 describe("catalogue", () => {
-  test("a partition names its rows, bounds, size and processes", async () => {
+  test("a partition names its rows, bounds, size, checksum and processes", async () => {
     const t = await start();
     const traceId = Buffer.alloc(16, 3);
     expect((await t.post("traces", protobufSpan("one", traceId))).status).toBe(200);
@@ -83,13 +84,21 @@ describe("catalogue", () => {
         max_time_ns: bigint;
         level: number;
         process_ids: string[];
+        path: string;
+        file_bytes: number;
+        checksum: number;
       }[]
-    >`select row_count, min_time_ns, max_time_ns, level, process_ids from lakehouse_partitions`;
+    >`select row_count, min_time_ns, max_time_ns, level, process_ids, path, file_bytes::int as file_bytes,
+        checksum::float8 as checksum
+      from lakehouse_partitions`;
+    const stored = await readFile(path.join(fileURLToPath(t.storeUri), partition?.path ?? ""));
     expect(partition).toMatchObject({
       row_count: 1n,
       min_time_ns: 1_700_000_000_000_000_000n,
       max_time_ns: 1_700_000_000_000_000_000n,
       level: 0,
+      file_bytes: stored.length,
+      checksum: crc32(stored),
     });
     const [process] = await t.database.sql<{ process_id: string; service_name: string }[]>`
       select process_id, service_name from processes`;

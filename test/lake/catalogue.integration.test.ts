@@ -64,6 +64,7 @@ function segmentOf(shape: Shape): SegmentCommit {
         audience,
         path: name,
         fileBytes: 10,
+        checksum: 0,
         rowCount: 1,
         minTimeNs: beginTimeNs,
         maxTimeNs: endTimeNs,

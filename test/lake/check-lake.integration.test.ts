@@ -265,7 +265,7 @@ describe("rows that are erased while their object is lost", () => {
     );
     const { length } = await readFile(newerFile);
     await lab.sql`update lost_partitions set partition = partition || jsonb_build_object('file_bytes', ${length}::int,
-      'schema_hash', ${String.raw`\x01`}::text) where partition ->> 'path' = ${newer}`;
+      'schema_hash', ${String.raw`\x01`}::text, 'checksum', null) where partition ->> 'path' = ${newer}`;
     const { path: gone } = await addAged(lab, {
       table: "spans",
       audience: "a",
@@ -316,6 +316,28 @@ it("finds by reading every value what footers do not show", async () => {
   await writeFile(file, bytes);
   expect(problems(await check())).toEqual([]);
   expect(problems(await check({ deep: true }))).toEqual([`unreadable ${relative}`]);
+});
+
+it("finds by checksums what every value can be read of, and is not what was written", async () => {
+  const { file, path: relative } = await add("one");
+  const { path: unknown, file: old } = await add("two");
+  await lab.sql`update lakehouse_partitions set checksum = null where path = ${unknown}`;
+  for (const each of [file, old]) {
+    const bytes = await readFile(each);
+    // The name of the writer, in the footer.
+    bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
+    await writeFile(each, bytes);
+  }
+  expect(problems(await check())).toEqual([]);
+  const report = await check({ deep: true, repair: true });
+  expect(problems(report)).toEqual([`wrong_checksum ${relative}`]);
+  expect(report.counts).toMatchObject({ wrong_checksum: 1, mended: 0 });
+  expect(await rows()).toBe(10_000);
+
+  await rename(file, `${lab.lake.directory}/aside`);
+  await check({ repair: true });
+  await rename(`${lab.lake.directory}/aside`, file);
+  expect(problems(await check({ repair: true }))).toEqual([`lost ${relative}`]);
 });
 
 it("checks nothing in a store of another database, or one that is not mounted", async () => {

@@ -96,6 +96,7 @@ function segment(shape: SegmentShape = {}): SegmentCommit {
         audience,
         path: `log_entries/${partitionId}`,
         fileBytes: 4_000_000_000,
+        checksum: 0xffff_ffff,
         rowCount: 10,
         minTimeNs: -5n,
         maxTimeNs: 2n ** 62n,

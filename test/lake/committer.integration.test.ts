@@ -65,6 +65,7 @@ function segment(blocks: readonly BlockRow[]): SegmentCommit {
         audience: "a",
         path: `log_entries/audience=a/${partitionId}.parquet`,
         fileBytes: 1,
+        checksum: 0,
         rowCount: 1,
         minTimeNs: 1n,
         maxTimeNs: 2n,

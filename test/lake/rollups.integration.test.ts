@@ -1,6 +1,7 @@
 /** Roll-ups in the lake: which objects get one, what it holds, and that it goes with its object. */
-import { access, readdir, rename, truncate, unlink, writeFile } from "node:fs/promises";
+import { access, readdir, readFile, rename, truncate, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { crc32 } from "node:zlib";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
@@ -53,6 +54,15 @@ async function counted(rollup: string | null | undefined): Promise<Record<string
     FROM read_parquet(['${fileOf(rollup)}'], hive_partitioning = false) GROUP BY 1 ORDER BY 1`);
 }
 
+/** The catalogue has the checksums of the object and of its roll-up. */
+async function expectChecksums(): Promise<void> {
+  const [kept] = await lab.sql<{ path: string; rollup: string; checksums: number[] }[]>`
+    select path, rollup_path as rollup, array[checksum, rollup_checksum]::float8[] as checksums
+    from lakehouse_partitions`;
+  const files = await Promise.all([kept?.path, kept?.rollup].map((name) => readFile(fileOf(name))));
+  expect(kept?.checksums).toEqual(files.map((bytes) => crc32(bytes)));
+}
+
 async function merge(): Promise<Standing> {
   await mergePartitions(lab.context, { ...mergeAll, widthSeconds: 86_400, regenerate: true });
   const [merged] = await standing();
@@ -76,6 +86,7 @@ it("comes with a merged object of many rows, and counts each of them once", asyn
     { target: "t0", n: rows / 2, minutes: 1 },
     { target: "t1", n: rows / 2, minutes: 1 },
   ]);
+  await expectChecksums();
 });
 
 it.each([
@@ -163,6 +174,7 @@ it("comes with joined objects as well", async () => {
   // Those of the sources are kept for queries under way, and named.
   const retired = await lab.sql<{ path: string }[]>`select path from retired_objects where path like '%.rollup1'`;
   expect(retired).toHaveLength(2);
+  await expectChecksums();
 });
 
 it("goes with its object, after the grace period, and is no orphan before", async () => {
@@ -190,6 +202,14 @@ it("is removed when nothing names it", async () => {
 it.each([
   ["missing", (file: string) => unlink(file)],
   ["wrong_size", (file: string) => truncate(file, 100)],
+  [
+    "wrong_checksum",
+    async (file: string) => {
+      const bytes = await readFile(file);
+      bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
+      await writeFile(file, bytes);
+    },
+  ],
   [
     "unreadable",
     async (file: string, bytes: number) => {

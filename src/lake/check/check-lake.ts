@@ -1,7 +1,7 @@
 /**
  * Checking the lake: does the store hold what the catalogue names, as large and with as many rows, and nothing else?
  *
- * A check reads the directory, the footer of every object, and with `deep` every value. A repair mends two things and
+ * A check reads the directory, the footer of every object, and with `deep` every value; then it compares checksums, too. A repair mends two things and
  * tells both: orphans are removed, and partitions whose object is missing or unreadable leave the catalogue, so that
  * queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair puts back those whose
  * objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told
@@ -22,12 +22,21 @@ import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
 import { checkRollups } from "./check-rollups.js";
 import { loseLost, restoreReturned } from "./lost-partitions.js";
-import { countRows, fileOf, findObject, type Listed, listTable } from "./stored-objects.js";
+import {
+  type Content,
+  fileOf,
+  findObject,
+  isAsPublished,
+  type Listed,
+  listTable,
+  otherBytes,
+  readContents,
+} from "./stored-objects.js";
 
 /** What to check, and whether to mend. */
 export interface LakeCheck {
   readonly repair: boolean;
-  /** Reads every value, not only footers. */
+  /** Reads every value and compares checksums; else only footers are read. */
   readonly deep: boolean;
 }
 
@@ -126,7 +135,8 @@ async function checkTable(table: TableCheck): Promise<void> {
 function partitionsAfter(sql: Sql, viewSet: TableName, after: CheckedPartition | null): Promise<CheckedPartition[]> {
   return sql<CheckedPartition[]>`
     select partition_id as "partitionId", view_set as "viewSet", audience, path,
-      file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount"
+      file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
+      checksum::float8 as checksum
     from lakehouse_partitions
     where view_set = ${viewSet} ${after === null ? sql`` : sql`and partition_id > ${after.partitionId}::uuid`}
     order by partition_id limit ${pageObjects}`;
@@ -149,16 +159,21 @@ function byAudience(partitions: readonly CheckedPartition[], most: number): Chec
 async function checkContent(table: TableCheck, group: readonly CheckedPartition[]): Promise<void> {
   const { sql, deep, repair, report, cancelled } = table;
   const engine = table.engineOf(group[0]?.audience ?? null);
-  const compare = (counts: ReadonlyMap<CheckedPartition, number>): void => {
-    for (const [partition, rows] of counts) {
-      if (rows !== partition.rowCount) {
-        const detail = `${rows} rows instead of ${partition.rowCount}`;
-        report.add({ ...wordsOf(partition), kind: "wrong_rows", mended: false, detail });
+  const compare = (contents: ReadonlyMap<CheckedPartition, Content>): void => {
+    for (const [partition, content] of contents) {
+      if (isAsPublished(partition, content)) {
+        continue;
       }
+      const { rows } = content;
+      const problem =
+        rows === partition.rowCount
+          ? ({ kind: "wrong_checksum", detail: otherBytes } as const)
+          : ({ kind: "wrong_rows", detail: `${rows} rows instead of ${partition.rowCount}` } as const);
+      report.add({ ...wordsOf(partition), ...problem, mended: false });
     }
   };
   try {
-    compare(await countRows(table, engine, group, deep));
+    compare(await readContents(table, engine, group, deep));
     return;
   } catch (error) {
     if (cancelled() || isOutage(error)) {
@@ -168,7 +183,7 @@ async function checkContent(table: TableCheck, group: readonly CheckedPartition[
   // One of them cannot be read: which?
   for (const partition of group) {
     try {
-      compare(await countRows(table, engine, [partition], deep));
+      compare(await readContents(table, engine, [partition], deep));
     } catch (error) {
       if (cancelled() || isOutage(error)) {
         throw error;

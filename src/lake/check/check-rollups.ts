@@ -1,5 +1,5 @@
 /**
- * Checking roll-ups: each is there, as large as the catalogue says, and counts the rows of its object. They are small, so
+ * Checking roll-ups: each is there, as large as the catalogue says, with its checksum, and counts the rows of its object. They are small, so
  * they are always read. A repair takes those out that are not so: queries read the rows then.
  */
 import type { Sql } from "../../db/sql.js";
@@ -8,12 +8,13 @@ import { isOutage, isRefused } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import { isReadableRollup } from "../rollup/rollup.js";
 import { rolledRowsSql } from "../rollup/write-rollup.js";
+import { checksumOfFile } from "../store/checksum.js";
 import type { TableName } from "../tables/tables.js";
 import type { TableCheck } from "./check-lake.js";
 import { type CheckedPartition, type LakeProblemKind, wordsOf } from "./lake-report.js";
-import { findObject } from "./stored-objects.js";
+import { findObject, otherBytes } from "./stored-objects.js";
 
-/** `path` and `fileBytes` are of the roll-up, `rowCount` of the object. */
+/** `path`, `fileBytes` and `checksum` are of the roll-up, `rowCount` of the object. */
 type CheckedRollup = CheckedPartition;
 
 const pageRollups = 500;
@@ -49,7 +50,8 @@ export async function checkRollups(table: TableCheck): Promise<void> {
 function rollupsAfter(sql: Sql, viewSet: TableName, after: CheckedRollup | null): Promise<CheckedRollup[]> {
   return sql<CheckedRollup[]>`
     select partition_id as "partitionId", view_set as "viewSet", audience, rollup_path as path,
-      rollup_bytes::float8 as "fileBytes", row_count::float8 as "rowCount"
+      rollup_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
+      rollup_checksum::float8 as checksum
     from lakehouse_partitions
     where view_set = ${viewSet} and rollup_path is not null
       ${after === null ? sql`` : sql`and partition_id > ${after.partitionId}::uuid`}
@@ -71,6 +73,12 @@ async function checkCounts(table: TableCheck, rollup: CheckedRollup): Promise<vo
       if (rows !== rollup.rowCount) {
         const detail = `a roll-up of ${rows} rows instead of ${rollup.rowCount}`;
         await dropRollup(table, rollup, "wrong_rows", detail);
+      } else if (
+        rollup.checksum !== null &&
+        file !== undefined &&
+        (await checksumOfFile(file.file)) !== rollup.checksum
+      ) {
+        await dropRollup(table, rollup, "wrong_checksum", otherBytes);
       }
     } finally {
       local.release();

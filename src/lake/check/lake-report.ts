@@ -3,10 +3,13 @@
 import type { PartitionRow } from "../catalogue-rows.js";
 
 /** A partition as a check needs it. */
-export type CheckedPartition = Pick<
+export interface CheckedPartition extends Pick<
   PartitionRow,
   "partitionId" | "viewSet" | "audience" | "path" | "fileBytes" | "rowCount"
->;
+> {
+  /** Null of what was written before there were checksums. */
+  readonly checksum: number | null;
+}
 
 /** What can be wrong, from the worst. */
 export type LakeProblemKind =
@@ -18,6 +21,8 @@ export type LakeProblemKind =
   | "wrong_rows"
   /** The object is of another size than the catalogue says. */
   | "wrong_size"
+  /** The object holds other bytes than were written. */
+  | "wrong_checksum"
   /** The store holds an object that nothing names, for over an hour. */
   | "orphan"
   /** A repair took the partition out of the catalogue earlier. */
@@ -58,6 +63,7 @@ export class LakeReportBuilder {
     unreadable: 0,
     wrong_rows: 0,
     wrong_size: 0,
+    wrong_checksum: 0,
     orphan: 0,
     lost: 0,
     returned: 0,
@@ -92,6 +98,11 @@ export class LakeReportBuilder {
 }
 
 /** What a report says about a partition. */
-export function wordsOf({ path, viewSet, audience, rowCount }: Omit<CheckedPartition, "partitionId" | "fileBytes">) {
+export function wordsOf({
+  path,
+  viewSet,
+  audience,
+  rowCount,
+}: Omit<CheckedPartition, "partitionId" | "fileBytes" | "checksum">) {
   return { path, view: viewSet, audience, rows: rowCount };
 }

@@ -10,7 +10,7 @@ import { rewriteSourceColumns, withLockedTable } from "../rewrite/with-table.js"
 import type { TableName } from "../tables/tables.js";
 import type { CheckContext, TableCheck } from "./check-lake.js";
 import { type CheckedPartition, wordsOf } from "./lake-report.js";
-import { countRows, findObject, type Listed } from "./stored-objects.js";
+import { findObject, isAsPublished, type Listed, readContents } from "./stored-objects.js";
 
 /** Reports a partition whose object cannot be used; with `repair` it leaves the catalogue, if it is still there. */
 export async function loseLost(
@@ -38,6 +38,7 @@ export async function loseLost(
 }
 
 interface LostPartition extends RewriteSource {
+  readonly checksum: number | null;
   readonly viewSet: TableName;
   readonly reason: string;
 }
@@ -50,7 +51,7 @@ interface LostPartition extends RewriteSource {
 export async function restoreReturned(table: TableCheck): Promise<void> {
   const { sql, store, deep, repair, report, viewSet, stored } = table;
   const lost = await sql<LostPartition[]>`
-    select ${rewriteSourceColumns(sql)}, view_set as "viewSet", reason
+    select ${rewriteSourceColumns(sql)}, view_set as "viewSet", checksum::float8 as checksum, reason
     from (
       select whole.*, reason
       from lost_partitions, jsonb_populate_record(null::lakehouse_partitions, partition) as whole
@@ -101,8 +102,8 @@ async function isWhole(
     return false;
   }
   try {
-    const counts = await countRows(context, engine, [partition], deep || partition.reason === "unreadable");
-    return counts.get(partition) === partition.rowCount;
+    const contents = await readContents(context, engine, [partition], deep || partition.reason === "unreadable");
+    return [...contents.values()].every((content) => isAsPublished(partition, content));
   } catch (error) {
     if (context.cancelled() || isOutage(error)) {
       throw error;

@@ -5,6 +5,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { everyValueSql } from "../merge/merge-sql.js";
+import { checksumOfFile } from "../store/checksum.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
@@ -55,13 +56,28 @@ export function fileOf({ store, root }: CheckContext, { path }: CheckedPartition
   return store.localPath(path) ?? join(root, path);
 }
 
-/** Rows of objects by their footers, or with `deep` by every value. */
-export async function countRows<P extends CheckedPartition>(
+/** In words, what a checksum says. */
+export const otherBytes = "other bytes than were written";
+
+/** What a check reads of an object. */
+export interface Content {
+  readonly rows: number;
+  /** Null when it was not asked for, or there is none to compare. */
+  readonly checksum: number | null;
+}
+
+/** Whether an object holds what was published. */
+export function isAsPublished(partition: CheckedPartition, { rows, checksum }: Content): boolean {
+  return rows === partition.rowCount && (checksum === null || checksum === partition.checksum);
+}
+
+/** Rows of objects by their footers, or with `deep` by every value, and the checksums of their bytes. */
+export async function readContents<P extends CheckedPartition>(
   context: CheckContext,
   engine: MergeEngine,
   partitions: readonly P[],
   deep: boolean,
-): Promise<ReadonlyMap<P, number>> {
+): Promise<ReadonlyMap<P, Content>> {
   const local = await bringObjects(context, partitions, deep ? "objects" : "footers");
   try {
     const list = local.files.map(({ file }) => quoteText(file)).join(", ");
@@ -71,7 +87,13 @@ export async function countRows<P extends CheckedPartition>(
         : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
     );
     const counts = new Map(rows.map(([file, count]) => [String(file), Number(count)]));
-    return new Map(partitions.map((partition) => [partition, counts.get(fileOf(context, partition)) ?? 0]));
+    const contents = new Map<P, Content>();
+    for (const partition of partitions) {
+      const file = fileOf(context, partition);
+      const checksum = deep && partition.checksum !== null ? await checksumOfFile(file) : null;
+      contents.set(partition, { rows: counts.get(file) ?? 0, checksum });
+    }
+    return contents;
   } finally {
     local.release();
   }

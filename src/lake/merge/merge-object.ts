@@ -21,18 +21,17 @@ import {
   writeFiltersSql,
   writeRowsSql,
 } from "./merge-sql.js";
-import type { ObjectStore } from "../store/object-store.js";
+import type { ObjectStore, Written } from "../store/object-store.js";
 import { amendFooter } from "../parquet/footer.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
 
 /** A merged object and what the catalogue says about it beside its sources' insert times. */
-export interface MergedObject {
+export interface MergedObject extends Written {
   readonly partitionId: string;
   /** Relative to the store's root. */
   readonly path: string;
-  readonly fileBytes: number;
   readonly rowCount: number;
   /** Null when no row has a time. */
   readonly minTimeNs: bigint | null;

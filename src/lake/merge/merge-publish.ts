@@ -135,7 +135,8 @@ async function insertPartition(
   await connection`
     insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
       min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
-      process_ids, bucket_seconds, attribute_columns, attribute_names, rollup_path, rollup_bytes)
+      process_ids, bucket_seconds, attribute_columns, attribute_names, rollup_path, rollup_bytes,
+      checksum, rollup_checksum)
     values (${object.partitionId}, ${o.viewSet}, ${o.audience}, ${object.path}, ${object.fileBytes},
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
       greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
@@ -143,7 +144,8 @@ async function insertPartition(
       decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${o.sorted === false ? "" : mergedSortOrder.join(",")},
       ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds},
       ${[...columns]}::text[], ${names === null ? null : [...names]}::text[],
-      ${rollup?.path ?? null}, ${rollup?.fileBytes ?? null})`;
+      ${rollup?.path ?? null}, ${rollup?.fileBytes ?? null},
+      ${object.checksum}, ${rollup?.checksum ?? null})`;
 }
 
 /** What partitions have in common, and so an object that they are joined into. */

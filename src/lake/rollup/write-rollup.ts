@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 
 import { isOutOfMemory } from "../engine-error.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
-import type { ObjectStore } from "../store/object-store.js";
+import type { ObjectStore, Written } from "../store/object-store.js";
 import { settleObject } from "../store/settle-object.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
@@ -13,10 +13,9 @@ import { sharedPairsSql } from "./calls.js";
 import { callsRollupSql, type CountedTable, rollupLengthSql, rollupPathOf, rollupSql, timelessSql } from "./rollup.js";
 
 /** A roll-up in the store. */
-export interface Rollup {
+export interface Rollup extends Written {
   /** Relative to the store's root. */
   readonly path: string;
-  readonly fileBytes: number;
 }
 
 /** A merged object as a file that is not in the store yet. */
@@ -48,16 +47,16 @@ export async function settleWithRollup(
   store: ObjectStore,
   finished: FinishedObject,
   rollupRows = defaultRollupRows,
-): Promise<{ readonly fileBytes: number; readonly rollup: Rollup | null }> {
+): Promise<Written & { readonly rollup: Rollup | null }> {
   const { temporary, path, rowCount } = finished;
   const rolled = `${dirname(temporary)}/.${path.slice(path.lastIndexOf("/") + 1)}.rollup.tmp`;
   let rollup: Rollup | null = null;
   try {
     if (rowCount >= rollupRows && (await rollUp(engine, finished, rolled))) {
       const rollupPath = rollupPathOf(path);
-      rollup = { path: rollupPath, fileBytes: await settleObject(store, rollupPath, rolled) };
+      rollup = { path: rollupPath, ...(await settleObject(store, rollupPath, rolled)) };
     }
-    return { fileBytes: await settleObject(store, path, temporary), rollup };
+    return { ...(await settleObject(store, path, temporary)), rollup };
   } catch (error) {
     if (rollup !== null) {
       await Promise.allSettled([store.remove(rollup.path)]);

@@ -12,6 +12,13 @@ export interface StoredObject {
   readonly modifiedMs: number;
 }
 
+/** What was stored as an object: enough to tell later whether it is still that. */
+export interface Written {
+  readonly fileBytes: number;
+  /** CRC-32 */
+  readonly checksum: number;
+}
+
 /** Bytes `start` to `start + length - 1` of an object. */
 export interface ByteRange {
   readonly start: number;
@@ -50,11 +57,8 @@ export interface ObjectStore {
 
 /** Objects behind a network. Several calls may run at once. Failures are those of {@link ObjectStore}. */
 export interface RemoteObjects {
-  /**
-   * Stores a file as a new object, as `put` does; large ones in parts.
-   * @returns its size in bytes
-   */
-  putFile(path: string, file: string): Promise<number>;
+  /** Stores a file as a new object, as `put` does; large ones in parts. */
+  putFile(path: string, file: string): Promise<Written>;
   /**
    * Reads an object, or a range of it, and hands its bytes over in order; what breaks off goes on where it stopped.
    * @param onBytes takes bytes and where they lie in the object; reading waits for it

@@ -9,6 +9,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 
 import { ServiceError } from "../../runtime/errors.js";
+import type { Written } from "./object-store.js";
 import { checksumText, type S3Access } from "./s3-client.js";
 import { foreignAnswer, statusOf } from "./s3-errors.js";
 
@@ -37,13 +38,13 @@ function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/** Stores a file as a new object. @returns its size */
-export function putFile(access: S3Access, key: string, file: string): Promise<number> {
+/** Stores a file as a new object. */
+export function putFile(access: S3Access, key: string, file: string): Promise<Written> {
   return create(access, key, () => inPieces(createReadStream(file, { highWaterMark: 1 << 20 })));
 }
 
-/** Stores what comes in parts as a new object. @returns its size */
-export function putStream(access: S3Access, key: string, parts: AsyncIterable<Uint8Array>): Promise<number> {
+/** Stores what comes in parts as a new object. */
+export function putStream(access: S3Access, key: string, parts: AsyncIterable<Uint8Array>): Promise<Written> {
   let taken = false;
   return create(access, key, () => {
     if (taken) {
@@ -78,24 +79,24 @@ async function* inPieces(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
 /** What is known of an object once its last piece was read. */
 interface Facts {
   bytes: number;
-  crc: number;
+  checksum: number;
   /** Every piece was read, and sent. */
   complete: boolean;
 }
 
-/** @param pieces gives the same bytes whenever it is called @returns how many */
+/** @param pieces gives the same bytes whenever it is called */
 async function create(
   access: S3Access,
   key: string,
   pieces: () => Pieces,
   way: "whole if small" | "always in parts" = "whole if small",
-): Promise<number> {
+): Promise<Written> {
   for (let conflicts = 0; ; conflicts++) {
-    const facts: Facts = { bytes: 0, crc: 0, complete: false };
+    const facts: Facts = { bytes: 0, checksum: 0, complete: false };
     const body = counted(pieces(), facts);
     try {
       await send(access, key, body, facts, way === "always in parts");
-      return facts.bytes;
+      return { fileBytes: facts.bytes, checksum: facts.checksum };
     } catch (error) {
       const status = statusOf(error);
       if (status === 409 && conflicts < maxConflicts) {
@@ -113,7 +114,7 @@ async function create(
       if (same === "missing") {
         throw error;
       }
-      return facts.bytes;
+      return { fileBytes: facts.bytes, checksum: facts.checksum };
     } finally {
       // Else a file that was not read to its end stays open.
       await body.return(undefined);
@@ -124,7 +125,7 @@ async function create(
 async function* counted(pieces: Pieces, facts: Facts): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
     facts.bytes += piece.length;
-    facts.crc = crc32(piece, facts.crc);
+    facts.checksum = crc32(piece, facts.checksum);
     yield piece;
   }
 }
@@ -141,7 +142,7 @@ async function send(
   const body = first.done === true ? new Uint8Array(0) : first.value;
   if (second.done === true && !inParts) {
     facts.complete = true;
-    await putWhole(access, key, body, facts.crc);
+    await putWhole(access, key, body, facts.checksum);
   } else {
     await putInParts(access, key, second.done === true ? [body] : [body, second.value], pieces, facts);
   }
@@ -214,7 +215,7 @@ async function putInParts(
         UploadId,
         MultipartUpload: { Parts: parts },
         IfNoneMatch: "*",
-        ChecksumCRC32: checksumText(facts.crc),
+        ChecksumCRC32: checksumText(facts.checksum),
         ChecksumType: "FULL_OBJECT",
       }),
       { abortSignal: AbortSignal.timeout(timing.putMs) },
@@ -251,7 +252,7 @@ async function putPart({ sdk, client, timing }: S3Access, place: PartPlace, body
 async function isStored(
   { sdk, client, bucket, prefix, timing }: S3Access,
   path: string,
-  { bytes, crc }: Facts,
+  { bytes, checksum }: Facts,
 ): Promise<"yes" | "no" | "missing"> {
   const target = { Bucket: bucket, Key: `${prefix}${path}`, ChecksumMode: "ENABLED" } as const;
   const abortSignal = AbortSignal.timeout(timing.putMs);
@@ -263,12 +264,12 @@ async function isStored(
       return "no";
     }
     if (ChecksumCRC32 !== undefined && ChecksumType !== "COMPOSITE") {
-      return ChecksumCRC32 === checksumText(crc) ? "yes" : "no";
+      return ChecksumCRC32 === checksumText(checksum) ? "yes" : "no";
     }
     // A store that keeps no checksums.
     const { Body } = await client.send(new sdk.GetObjectCommand(target), { abortSignal });
     const stored = (await Body?.transformToByteArray()) ?? new Uint8Array(0);
-    return crc32(stored) === crc ? "yes" : "no";
+    return crc32(stored) === checksum ? "yes" : "no";
   } catch (error) {
     if (statusOf(error) === 404) {
       return "missing";

@@ -14,6 +14,7 @@ import {
   type OnBytes,
   type RemoteObjects,
   type StoredObject,
+  type Written,
 } from "./object-store.js";
 import { parseS3Uri } from "./s3-address.js";
 import { defaultTiming, openS3Client, type S3Access, type S3Timing } from "./s3-client.js";
@@ -78,13 +79,13 @@ class S3Store implements ObjectStore, RemoteObjects {
       }
     }
     try {
-      return await putStream(this.#access, path, watched());
+      return (await putStream(this.#access, path, watched())).fileBytes;
     } catch (error) {
       throw own.failure ?? storeError("be written", error);
     }
   }
 
-  async putFile(path: string, file: string): Promise<number> {
+  async putFile(path: string, file: string): Promise<Written> {
     checkPath(path);
     try {
       return await putFile(this.#access, path, file);

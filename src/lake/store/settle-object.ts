@@ -2,11 +2,12 @@
 import { chmodSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
+import { checksumOfFile } from "./checksum.js";
 import { fileMode, makeDurableDirectory, syncPath } from "./file-store.js";
-import type { ObjectStore } from "./object-store.js";
+import type { ObjectStore, Written } from "./object-store.js";
 
-/** Makes a finished file an object of the store, durably, and says how large it is. */
-export async function settleObject(store: ObjectStore, path: string, temporary: string): Promise<number> {
+/** Makes a finished file an object of the store, durably. */
+export async function settleObject(store: ObjectStore, path: string, temporary: string): Promise<Written> {
   const file = store.localPath(path);
   if (file === null) {
     if (store.remote === null) {
@@ -14,10 +15,11 @@ export async function settleObject(store: ObjectStore, path: string, temporary: 
     }
     return store.remote.putFile(path, temporary);
   }
+  const written = { fileBytes: statSync(temporary).size, checksum: await checksumOfFile(temporary) };
   makeDurableDirectory(dirname(file), file.slice(0, -path.length - 1) || "/");
   chmodSync(temporary, fileMode);
   syncPath(temporary);
   renameSync(temporary, file);
   syncPath(dirname(file));
-  return statSync(file).size;
+  return written;
 }

@@ -124,7 +124,16 @@ const whereSchema: JsonSchema = {
   ...object({ service: string, process: string, trace: string, attribute: object({ key: string, value: string }) }),
   required: [],
 };
-const problemKinds = ["missing", "unreadable", "wrong_rows", "wrong_size", "orphan", "lost", "returned"] as const;
+const problemKinds = [
+  "missing",
+  "unreadable",
+  "wrong_rows",
+  "wrong_size",
+  "wrong_checksum",
+  "orphan",
+  "lost",
+  "returned",
+] as const;
 const countNames = ["objects", "rows", ...problemKinds, "mended"];
 const reportSchema = object({
   counts: object(Object.fromEntries(countNames.map((name) => [name, integer]))),

@@ -1,8 +1,9 @@
 /** Lakes whose rows have been there for a while, tasks over them, and processes that die while they do them. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
 
 import type { TaskContext, TaskPoint } from "../../../src/lake/check/lake-tasks.js";
 import type { RetentionPoint } from "../../../src/lake/retention/retention.js";
@@ -31,8 +32,8 @@ export async function addAged(lab: MergeLab, o: AgedPartition): Promise<{ readon
   const [first, last] = (o.daysAgo ?? [0, 0]).map((days) => nowSeconds - days * 86_400);
   const { path } = await addPartition(lab.lake, lab.sql, o);
   const relative = path.slice(lab.lake.directory.length + 1);
-  const { size } = await stat(path);
-  await lab.sql`update lakehouse_partitions set file_bytes = ${size}, level = ${o.level ?? 0},
+  const bytes = await readFile(path);
+  await lab.sql`update lakehouse_partitions set file_bytes = ${bytes.length}, checksum = ${crc32(bytes)}, level = ${o.level ?? 0},
     min_insert_time = to_timestamp(${first ?? 0}::float8), max_insert_time = to_timestamp(${last ?? 0}::float8)
     where path = ${relative}`;
   return { path: relative };

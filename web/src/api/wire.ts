@@ -243,6 +243,7 @@ export interface LakeCheck {
       readonly unreadable: number;
       readonly wrong_rows: number;
       readonly wrong_size: number;
+      readonly wrong_checksum: number;
       readonly orphan: number;
       readonly lost: number;
       readonly returned: number;
@@ -250,7 +251,7 @@ export interface LakeCheck {
     };
     /** The first of them; counts has the number of all. */
     readonly problems: readonly {
-      readonly kind: "missing" | "unreadable" | "wrong_rows" | "wrong_size" | "orphan" | "lost" | "returned";
+      readonly kind: "missing" | "unreadable" | "wrong_rows" | "wrong_size" | "wrong_checksum" | "orphan" | "lost" | "returned";
       readonly path: string;
       readonly view: string | null;
       readonly audience: string | null;

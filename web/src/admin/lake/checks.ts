@@ -12,6 +12,7 @@ export const problemWords: Readonly<Record<ProblemKind, string>> = {
   unreadable: "The object is broken. Queries over it fail; a repair takes it out of the catalogue, and the file stays.",
   wrong_rows: "The object is not the one that was published: it has other rows. Restore it from a backup.",
   wrong_size: "The object is not the one that was published: it has another size. Restore it from a backup.",
+  wrong_checksum: "The object holds other bytes than were written. Restore it from a backup.",
   lost: "An earlier repair took it out, and its object is not back.",
   orphan: "Nothing names this object, for over an hour. A repair removes it, and so does maintenance every hour.",
   returned: "An earlier repair took it out, and its object is back. A repair puts it back.",

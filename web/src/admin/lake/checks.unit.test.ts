@@ -9,6 +9,7 @@ const counts = {
   unreadable: 0,
   wrong_rows: 0,
   wrong_size: 0,
+  wrong_checksum: 0,
   orphan: 0,
   lost: 0,
   returned: 0,
