@@ -27,6 +27,12 @@ export async function readProfile(configFile: string, name: string): Promise<Pro
   if (typeof profile !== "object" || profile === null) {
     throw refused(`${configFile} has no profile named ${name}`);
   }
+  const unknown = Object.keys(profile).find((key) => key !== "api_key_file");
+  if (unknown !== undefined) {
+    throw refused(
+      `profile ${name} in ${configFile} has ${JSON.stringify(unknown)}; all that it may have is api_key_file`,
+    );
+  }
   const apiKeyFile = member(profile, "api_key_file");
   if (apiKeyFile !== undefined && typeof apiKeyFile !== "string") {
     throw refused(`api_key_file of profile ${name} in ${configFile} is not a string`);

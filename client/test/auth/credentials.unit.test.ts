@@ -52,6 +52,14 @@ describe("a profile", () => {
     expect(await readProfile(file, "bare")).toEqual({ apiKeyFile: null });
     await expect(readProfile(file, "toString")).rejects.toThrow("no profile named toString");
   });
+
+  it("may have nothing else, which would be a misspelled name", async () => {
+    const file = path.join(directory, "config.json");
+    await writeFile(file, JSON.stringify({ profiles: { work: { api_keyfile: "work.key" } } }));
+    await expect(readProfile(file, "work")).rejects.toThrow(
+      `profile work in ${file} has "api_keyfile"; all that it may have is api_key_file`,
+    );
+  });
 });
 
 describe("an analytics URI", () => {
