@@ -263,6 +263,15 @@ describe("the csv format", () => {
     expect(render(csvFormat("\r\n"), [batch])).toBe('"a,b",n\r\n"",1.5\r\n,2\r\n"q""q",3\r\n"l\nl",4\r\nplain,5\r\n');
     expect(render(csvFormat("\n"), [batch])).toBe('"a,b",n\n"",1.5\n,2\n"q""q",3\n"l\nl",4\nplain,5\n');
   });
+
+  it("escapes what a terminal would do, and keeps it in a file", () => {
+    const batch = batchOf([["\u001b[2J", vectorFromArray(["a\u001b]0;title\u0007", "l\nl"], new Utf8())]]);
+    expect(render(csvFormat("\n", true), [batch])).toBe(String.raw`\x1b[2J
+a\x1b]0;title\x07
+l\nl
+`);
+    expect(render(csvFormat("\n"), [batch])).toBe('\u001b[2J\na\u001b]0;title\u0007\n"l\nl"\n');
+  });
 });
 
 describe("the arrow format", () => {

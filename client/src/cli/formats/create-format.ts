@@ -45,6 +45,6 @@ function createFormat(name: Exclude<QueryFormat, "arrow">, crlf: boolean, column
     case "json":
       return jsonFormat();
     case "csv":
-      return csvFormat(crlf ? "\r\n" : "\n");
+      return csvFormat(crlf ? "\r\n" : "\n", columns !== null);
   }
 }

@@ -1,3 +1,4 @@
+import { escapeControls } from "../../shared/escape-controls.js";
 import { type CellValue, cellText, columnReaders } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
 
@@ -5,8 +6,17 @@ import type { ResultFormat } from "./format.js";
  * CSV with a header line, quoted as RFC 4180 says. A null is an empty field and an empty text is `""`,
  * so that the two differ.
  * @param lineEnd LF for pipelines, or the RFC's CRLF
+ * @param terminal whether a terminal shows it, which would do what control characters say: they are escaped
  */
-export function csvFormat(lineEnd: "\n" | "\r\n"): ResultFormat {
+export function csvFormat(lineEnd: "\n" | "\r\n", terminal = false): ResultFormat {
+  const csvField = (value: CellValue): string => {
+    const text = cellText(value);
+    if (text === null) {
+      return "";
+    }
+    const shown = terminal ? escapeControls(text) : text;
+    return shown === "" || /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
   return {
     begin: (schema) => `${schema.fields.map((field) => csvField(field.name)).join(",")}${lineEnd}`,
     batch(batch) {
@@ -19,12 +29,4 @@ export function csvFormat(lineEnd: "\n" | "\r\n"): ResultFormat {
     },
     end: () => "",
   };
-}
-
-function csvField(value: CellValue): string {
-  const text = cellText(value);
-  if (text === null) {
-    return "";
-  }
-  return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
