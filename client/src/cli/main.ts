@@ -3,6 +3,7 @@ import { Command, type CommanderError } from "commander";
 
 import { escapeControls } from "../shared/escape-controls.js";
 import { type CommandContext, type Define, type Runs, UsageError, exitCodes } from "./context.js";
+import { createOutput } from "./terminal.js";
 
 /** A command; what it does is loaded when it is called. */
 interface CommandEntry {
@@ -115,19 +116,32 @@ export interface CliOptions extends CommandContext {
   readonly argv: readonly string[];
 }
 
+interface Run {
+  code: number;
+  /** What commander wants to print: help, or the version. */
+  help: string;
+}
+
 /** Runs one command line and gives its exit code. Never throws. */
 export async function runCli({ argv, ...context }: CliOptions): Promise<number> {
   const { stderr } = context.terminal;
-  const run = { code: exitCodes.ok as number };
+  const run: Run = { code: exitCodes.ok, help: "" };
   try {
-    const program = await makeProgram(argv, context, run);
-    await program.parseAsync(argv, { from: "user" });
+    try {
+      const program = await makeProgram(argv, context, run);
+      await program.parseAsync(argv, { from: "user" });
+    } catch (error) {
+      if (!isCommanderError(error)) {
+        throw error;
+      }
+      // Help that nobody asked for is wrong usage.
+      run.code = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+      const output = createOutput(context.terminal);
+      await output.write(run.help);
+      await output.flush();
+    }
     return run.code;
   } catch (error) {
-    if (isCommanderError(error)) {
-      // It has printed the help or the version. Help that nobody asked for is wrong usage.
-      return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    }
     if (context.terminal.interrupted.aborted) {
       return exitCodes.interrupted;
     }
@@ -139,8 +153,8 @@ export async function runCli({ argv, ...context }: CliOptions): Promise<number> 
 }
 
 /** All commands, and the flags of the one that is called. */
-async function makeProgram(argv: readonly string[], context: CommandContext, run: { code: number }): Promise<Command> {
-  const { stdout, stderr } = context.terminal;
+async function makeProgram(argv: readonly string[], context: CommandContext, run: Run): Promise<Command> {
+  const { stderr } = context.terminal;
   const program = new Command("telemetry");
   program
     .description("Queries and administers a telemetry service.")
@@ -149,7 +163,9 @@ async function makeProgram(argv: readonly string[], context: CommandContext, run
     .helpCommand("help [command]", "prints the help of a command")
     .addHelpText("after", "\nExit codes: 0 done, 1 failed or refused, 2 wrong usage, 130 interrupted.")
     .configureOutput({
-      writeOut: (text) => stdout.write(text),
+      writeOut: (text) => {
+        run.help += text;
+      },
       writeErr: (text) => stderr.write(text),
       // runCli prints them.
       outputError: () => undefined,

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { type Readable, type Writable, addAbortSignal } from "node:stream";
 
 import { underSignals } from "../shared/abort.js";
+import { UsageError } from "./context.js";
 
 /** A stream that may be a terminal. */
 export interface OutputStream extends Writable {
@@ -86,11 +87,15 @@ export function createOutput({ stdout: stream, interrupted }: Pick<Terminal, "st
   };
 }
 
-/** Reads standard input to its end as UTF-8. @throws Error when Ctrl-C comes first */
+/** Reads standard input to its end. @throws UsageError when it is not UTF-8; Error when Ctrl-C comes first */
 export async function readAll({ stdin, interrupted }: Pick<Terminal, "stdin" | "interrupted">): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of addAbortSignal(interrupted, stdin)) {
     chunks.push(Buffer.from(chunk as Uint8Array | string));
   }
-  return Buffer.concat(chunks).toString("utf8");
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (error) {
+    throw new UsageError("standard input is not UTF-8; convert it, with iconv for example", { cause: error });
+  }
 }

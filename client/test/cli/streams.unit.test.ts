@@ -1,0 +1,47 @@
+/** Standard input and output that are not what a command hopes for. */
+import { PassThrough, Writable } from "node:stream";
+import { expect, it } from "vitest";
+
+import { runCli } from "../../src/cli/main.js";
+
+interface Ended {
+  readonly code: number;
+  readonly stderr: string;
+}
+
+async function run(
+  argv: readonly string[],
+  { stdin = new PassThrough(), stdout = new PassThrough() as Writable },
+): Promise<Ended> {
+  const stderr = new PassThrough();
+  const code = await runCli({
+    argv,
+    env: { SVC_ANALYTICS_API_KEY: "svk_some" },
+    homeDirectory: "/nowhere",
+    workingDirectory: "/nowhere",
+    version: "test",
+    terminal: { stdin, stdout, stderr, interrupted: new AbortController().signal, now: Date.now },
+  });
+  return { code, stderr: String(stderr.read() ?? "") };
+}
+
+it.each(["--help", "--version", "query --help"])("%s on a full disk fails", async (line) => {
+  const full = new Writable({
+    write: (_chunk, _encoding, done) => {
+      done(Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" }));
+    },
+  });
+  expect(await run(line.split(" "), { stdout: full })).toEqual({
+    code: 1,
+    stderr: "telemetry: ENOSPC: no space left on device, write\n",
+  });
+});
+
+it("SQL that is not UTF-8 is refused, and not changed", async () => {
+  const stdin = new PassThrough();
+  stdin.end(Buffer.from("SELECT 'caf\u00e9'", "latin1"));
+  expect(await run(["query", "-"], { stdin })).toEqual({
+    code: 2,
+    stderr: "telemetry: standard input is not UTF-8; convert it, with iconv for example\n",
+  });
+});
