@@ -1,7 +1,10 @@
 /** `telemetry tail`: new log records as they come. */
 import { setTimeout as delay } from "node:timers/promises";
 
+import { status } from "@grpc/grpc-js";
+
 import { type FlightSqlClient, connect } from "../flight/flight-sql-client.js";
+import { FlightSqlError } from "../flight/flight-sql-error.js";
 import { escapeControls, escapeControlsOfJson } from "../shared/escape-controls.js";
 import { formatRfc3339Ns, parseRfc3339Ns } from "../shared/rfc3339.js";
 import { type CellValue, cellJson, cellText } from "../values/arrow-values.js";
@@ -114,11 +117,28 @@ export async function follow(
       // It may have come since.
       see(shown);
     }
+    const look = async (): Promise<{ received: bigint; rows: readonly Row[] }> => ({
+      // Of blocks of others, too: each look would go back further while nothing comes that is asked for.
+      received: (await newest(since - latenessNs)) ?? since,
+      rows: await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs),
+    });
+    let isAway = false;
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
-      // Of blocks of others, too: each look would go back further while nothing comes that is asked for.
-      const received = (await newest(since - latenessNs)) ?? since;
-      const rows = await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs);
+      const seenNow = await look().catch((error: unknown) => {
+        if (!(error instanceof FlightSqlError) || error.status !== status.UNAVAILABLE) {
+          throw error;
+        }
+        if (!isAway) {
+          terminal.stderr.write(`telemetry: ${escapeControls(error.message)}; still trying\n`);
+        }
+        return null;
+      });
+      isAway = seenNow === null;
+      if (seenNow === null) {
+        continue;
+      }
+      const { received, rows } = seenNow;
       const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
       await print(fresh);
       see(fresh);

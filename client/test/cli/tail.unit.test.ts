@@ -1,13 +1,41 @@
 import { PassThrough } from "node:stream";
+import { status } from "@grpc/grpc-js";
 import { Schema } from "apache-arrow";
 import { expect, it } from "vitest";
 
 import { follow } from "../../src/cli/tail-command.js";
 import type { FlightSqlClient } from "../../src/flight/flight-sql-client.js";
-import type { Row } from "../../src/flight/query-result.js";
+import { FlightSqlError } from "../../src/flight/flight-sql-error.js";
+import type { QueryResult, Row } from "../../src/flight/query-result.js";
+import type { Terminal } from "../../src/cli/terminal.js";
+
+interface Looks {
+  readonly terminal: Terminal;
+  readonly stderr: PassThrough;
+  readonly stop: () => void;
+}
+
+function looks(): Looks {
+  const interrupted = new AbortController();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const terminal = { stdin, stdout, stderr, interrupted: interrupted.signal, now: Date.now };
+  return { terminal, stderr, stop: () => interrupted.abort() };
+}
+
+function result(rows: readonly Row[]): QueryResult {
+  const read = async function* (): AsyncGenerator<Row> {
+    yield* rows;
+  };
+  const unused = (): never => {
+    throw new Error("tail reads rows");
+  };
+  return { schema: new Schema([]), batches: { [Symbol.asyncIterator]: unused }, table: unused, rows: read };
+}
+
+const all = { service: "shop", level: null, grep: null, where: null, json: false, lines: 0, interval: 0.001 };
 
 it("each look of tail begins an hour before the newest block, also while none of them is asked for", async () => {
-  const interrupted = new AbortController();
+  const { terminal, stop } = looks();
   const begins: (bigint | Date | undefined)[] = [];
   let minute = 0;
   const query: FlightSqlClient["query"] = async (sql, o) => {
@@ -17,21 +45,40 @@ it("each look of tail begins an hour before the newest block, also while none of
       begins.push(o?.begin);
     }
     if (begins.length === 3) {
-      interrupted.abort();
+      stop();
     }
-    const read = async function* (): AsyncGenerator<Row> {
-      yield* rows;
-    };
-    const unused = (): never => {
-      throw new Error("tail reads rows");
-    };
-    const schema = new Schema([]);
-    return await Promise.resolve({ schema, batches: { [Symbol.asyncIterator]: unused }, table: unused, rows: read });
+    return await Promise.resolve(result(rows));
   };
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const terminal = { stdin, stdout, stderr, interrupted: interrupted.signal, now: Date.now };
-  const none = { service: "shop", level: null, grep: null, where: null, json: false };
-  expect(await follow({ query }, { ...none, lines: 0, interval: 0.001 }, { terminal })).toBe(130);
+  expect(await follow({ query }, all, { terminal })).toBe(130);
   const at = (time: string): bigint => BigInt(Date.parse(`2026-11-28T${time}Z`)) * 1_000_000n;
   expect(begins).toEqual([at("09:00:00"), at("09:01:00"), at("09:02:00")]);
+});
+
+it("tail goes on after a server that was away, and says so once", async () => {
+  const { terminal, stderr, stop } = looks();
+  let asked = 0;
+  const query: FlightSqlClient["query"] = async () => {
+    asked++;
+    if (asked > 2 && asked < 6) {
+      throw new FlightSqlError(status.UNAVAILABLE, "the analytics server at x cannot be reached");
+    }
+    if (asked > 8) {
+      stop();
+    }
+    return await Promise.resolve(result([]));
+  };
+  expect(await follow({ query }, all, { terminal })).toBe(130);
+  expect(String(stderr.read())).toBe("telemetry: the analytics server at x cannot be reached; still trying\n");
+});
+
+it("tail ends when it may not read any more", async () => {
+  const { terminal } = looks();
+  let asked = 0;
+  const query: FlightSqlClient["query"] = async () => {
+    if (asked++ > 2) {
+      throw new FlightSqlError(status.UNAUTHENTICATED, "the key was revoked");
+    }
+    return await Promise.resolve(result([]));
+  };
+  await expect(follow({ query }, all, { terminal })).rejects.toThrow("the key was revoked");
 });
