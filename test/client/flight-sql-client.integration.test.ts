@@ -73,6 +73,12 @@ describe("a result", () => {
     }
   });
 
+  it.each([Number.NaN, -1, 1.5])("refuses the limit %s", async (limit) => {
+    await expect(rowsOf("SELECT 1", { limit })).rejects.toThrow(
+      `limit takes a whole number of at least 0; got ${limit}`,
+    );
+  });
+
   it("stops at the limit, and with the caller's signal, on the server too", async () => {
     expect(await rowsOf("SELECT range AS n FROM range(1000000)", { limit: 2 })).toHaveLength(2);
     const controller = new AbortController();

@@ -51,7 +51,7 @@ export interface PreparedStatement {
   close(): Promise<void>;
 }
 
-/** A connection to a Flight SQL server. Everything throws FlightSqlError. */
+/** A connection to a Flight SQL server. Everything throws FlightSqlError, and TypeError for options that mean nothing. */
 export interface FlightSqlClient extends Metadata {
   /** Runs one statement. */
   query(sql: string, options?: QueryOptions): Promise<QueryResult>;
@@ -72,6 +72,10 @@ export function connect(o: ConnectOptions): FlightSqlClient {
   const calls = openFlightCalls({ ...o, auth });
 
   const run = async (commandOf: (context: CallContext) => Promise<Uint8Array>, options: QueryOptions) => {
+    const { limit } = options;
+    if (limit !== undefined && (!(limit >= 0) || limit % 1 > 0)) {
+      throw new TypeError(`limit takes a whole number of at least 0; got ${limit}`);
+    }
     const { controller, release } = followSignals(options.signal === undefined ? [] : [options.signal]);
     const { signal } = controller;
     const stop = (): void => {
@@ -83,7 +87,7 @@ export function connect(o: ConnectOptions): FlightSqlClient {
       const command = await commandOf(context);
       // apache-arrow takes longer to load than most queries to answer: both at the same time.
       const [tickets, { openResult }] = await Promise.all([calls.info(command, context), import("./query-result.js")]);
-      return await openResult(calls.get(tickets, signal), options.limit, stop);
+      return await openResult(calls.get(tickets, signal), limit, stop);
     } catch (error) {
       stop();
       throw error;
