@@ -63,6 +63,15 @@ describe("an attribute of merged rows", () => {
     ).toEqual([{ least, most, n: 100n }]);
   });
 
+  it("gives each of many columns its own name", async () => {
+    await add(routes);
+    await merge();
+    const columns = Array.from({ length: 12 }, (_, i) => `(attr_int(properties, 'code') + ${i})`);
+    const [row] = await t.caller.rows(`SELECT ${columns.join(", ")} FROM log_entries ORDER BY time LIMIT 1`);
+    expect(Object.values(row ?? {})).toEqual(columns.map((_, i) => BigInt(200 + i)));
+    expect(Object.keys(row ?? {})).toHaveLength(columns.length);
+  });
+
   it("that no row has is null without a look at the text", async () => {
     await add(routes);
     const [file = ""] = await merge();

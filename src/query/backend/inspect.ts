@@ -28,6 +28,7 @@ import {
   sampleOfTypes,
   standIns,
 } from "../gate/parameters.js";
+import { placeholders } from "../gate/own-columns.js";
 import { constantInteger, constantText } from "../gate/syntax-tree.js";
 import { quoteName } from "../../lake/tables/duckdb-types.js";
 import {
@@ -158,10 +159,10 @@ async function gateTexts(
     const sql = executed === null ? describedSql : nextPrinted();
     return {
       explain,
-      sql: (executed?.named ?? []).reduce((named, { placeholder }) => {
-        const name = quoteName(nameOf(nextPrinted()));
-        return named.replaceAll(placeholder, () => name);
-      }, sql),
+      sql: withNames(
+        sql,
+        (executed?.named ?? []).map(({ placeholder }) => [placeholder, quoteName(nameOf(nextPrinted()))]),
+      ),
       tree: executed?.tree ?? described.tree,
       described: { sql: describedSql, tree: described.tree },
       fingerprint,
@@ -172,6 +173,12 @@ async function gateTexts(
       casts,
     };
   });
+}
+
+/** A printed text with names in the place of their placeholders. */
+function withNames(sql: string, names: readonly (readonly [placeholder: string, name: string])[]): string {
+  const byPlaceholder = new Map(names);
+  return names.length === 0 ? sql : sql.replaceAll(placeholders, (found) => byPlaceholder.get(found) ?? found);
 }
 
 /** What DuckDB calls the column of such a SELECT: its text. */

@@ -58,6 +58,19 @@ export interface NamedExpression {
   readonly expression: Tree;
 }
 
+/** What makes placeholders, of which a statement has one for each number. */
+export class Placeholders {
+  readonly #mark = randomBytes(12).toString("hex");
+  #count = 0;
+
+  next(): string {
+    return `svc_name_${this.#mark}_${this.#count++}`;
+  }
+}
+
+/** What {@link Placeholders} make. */
+export const placeholders = /svc_name_[\da-f]{24}_\d+/gu;
+
 /** The columns of ours that a table needs. */
 export interface TakenColumns {
   readonly attributes: readonly AttributeColumn[];
@@ -82,7 +95,7 @@ export class OwnColumns {
   readonly #columns = new Map<string, AttributeColumn>();
   readonly #named: NamedExpression[] = [];
   readonly #made = new WeakSet<Tree>();
-  readonly #mark = randomBytes(12).toString("hex");
+  readonly #placeholders = new Placeholders();
 
   /** @param given names that the query gives to something of its own */
   constructor(given: () => ReadonlySet<string>) {
@@ -197,7 +210,7 @@ export class OwnColumns {
         textOf(item, "alias") === "" &&
         expressionsOf({ item }).some((part) => changing.has(part))
       ) {
-        const placeholder = `svc_name_${this.#mark}_${this.#named.length}`;
+        const placeholder = this.#placeholders.next();
         this.#named.push({ placeholder, expression: structuredClone(item) });
         item["alias"] = placeholder;
       }
