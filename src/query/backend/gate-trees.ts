@@ -8,7 +8,7 @@ import { fingerprintOf } from "../fingerprint.js";
 import { isTimeExpression } from "../gate/constraints.js";
 import { gateTree } from "../gate/gate.js";
 import type { GatedTree, Scan } from "../gate/gated-tree.js";
-import { mayReadOwnColumns } from "../gate/own-columns.js";
+import { mayReadOwnColumns, type NamedExpression, Placeholders } from "../gate/own-columns.js";
 import { castParameters, type ParameterUse, replaceParameters } from "../gate/parameters.js";
 import { parseTree, printNamed, printTree, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 import { adminFunctions } from "../sql/admin-functions.js";
@@ -38,6 +38,8 @@ export interface GateWork {
 /** What the gate let through for one use. Plain data: trees that are to be printed are JSON, and no others are left. */
 export interface GatedTrees {
   readonly fingerprint: string;
+  /** Columns that are named by what they say, with parameters in it: the same placeholders in both queries. */
+  readonly named: readonly PrintedName[];
   /** The query as it is described; `printed` is null when it is its text. */
   readonly described: { readonly tree: GatedTree; readonly printed: string | null };
   /** The query as it is executed; null when that is the same. */
@@ -50,6 +52,12 @@ export interface GatedTrees {
   readonly times: readonly string[];
   /** Of a text that declares its parameters; null when it casts none. */
   readonly casts: ParameterCasts | null;
+}
+
+/** An expression, printed to be the name in place of its placeholder. */
+export interface PrintedName {
+  readonly placeholder: string;
+  readonly printed: string;
 }
 
 /** Casts of parameters, each of NULL in place of one: their names, and a SELECT of them in their order. */
@@ -77,10 +85,22 @@ export function gateTrees(work: GateWork): GatedTrees[] {
   const templates = new Map(work.templates.map(([key, tree]) => [key, parseTree(tree)]));
   return work.uses.map(({ parameters, templates: values }) => {
     const document = parseTree(work.tree);
-    if (values !== null && typeof parameters !== "string") {
-      replaceParameters(document, parameters, parseTree(values));
-    }
+    const unnamed =
+      values !== null && typeof parameters !== "string"
+        ? replaceParameters(document, parameters, parseTree(values))
+        : [];
     const fingerprint = fingerprintOf(document);
+    const placeholders = new Placeholders();
+    const named = unnamed.map(({ item, expression }) => {
+      const placeholder = placeholders.next();
+      item["alias"] = placeholder;
+      return { placeholder, expression };
+    });
+    const printNames = (names: readonly NamedExpression[]): PrintedName[] =>
+      names.map(({ placeholder, expression }) => ({
+        placeholder,
+        printed: printNamed(selecting(frame, [expression])),
+      }));
     const how = { parametersAllowed: parameters === "declare", text, templates, admin, standIns };
     const copy = !how.parametersAllowed && !standIns && mayReadOwnColumns(text) ? structuredClone(document) : null;
     const tree = gateTree(document, how);
@@ -91,6 +111,7 @@ export function gateTrees(work: GateWork): GatedTrees[] {
     const isSame = withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime);
     return {
       fingerprint,
+      named: printNames(named),
       described: {
         tree: withoutExpressions(tree),
         printed: tree.rewritten || values !== null ? printTree(document) : null,
@@ -101,10 +122,7 @@ export function gateTrees(work: GateWork): GatedTrees[] {
           : {
               tree: withoutExpressions(withColumns),
               printed: printTree(copy),
-              named: withColumns.named.map(({ placeholder, expression }) => ({
-                placeholder,
-                printed: printNamed(selecting(frame, [expression])),
-              })),
+              named: printNames(withColumns.named),
             },
       times: timesOf(isSame ? tree : withColumns).map((expression) => printTree(framed(frame, expression))),
       casts: how.parametersAllowed ? castsOf(document, frame) : null,

@@ -13,7 +13,7 @@ import { deserializeStep, printedResult, type RunSteps, serializeStep, textResul
 import { boundsOf, nextOf, type ScanBounds, type Times } from "./scan-bounds.js";
 import { foldName } from "../sql/identifier.js";
 import { metricMacros } from "../sql/metric-macros.js";
-import type { GatedTrees, GateWork, ParameterCasts } from "./gate-trees.js";
+import type { GatedTrees, GateWork, ParameterCasts, PrintedName } from "./gate-trees.js";
 import type { GatedCall, GatedTree, Scan } from "../gate/gated-tree.js";
 import { templatesFor } from "../gate/call-templates.js";
 import { checkText, splitText } from "../gate/query-text.js";
@@ -146,7 +146,8 @@ async function gateTexts(
     templates: [...callTexts.keys()].map((key) => [key, next()]),
     uses: uses.map((parameters, i) => ({ parameters, templates: valueTexts[i] === null ? null : next() })),
   });
-  const prints = gated.flatMap(({ described, executed, times }) => [
+  const prints = gated.flatMap(({ named, described, executed, times }) => [
+    ...named.map(({ printed }) => deserializeStep(printed)),
     ...(described.printed === null ? [] : [deserializeStep(described.printed)]),
     ...(executed === null ? [] : [executed, ...executed.named].map(({ printed }) => deserializeStep(printed))),
     // The query itself says what is wrong with an expression, if anything is.
@@ -154,15 +155,15 @@ async function gateTexts(
   ]);
   const printed = (prints.length === 0 ? [] : await run(prints)).values();
   const nextPrinted = (): string => printedResult(printed.next().value);
-  return gated.map(({ fingerprint, described, executed, times, casts }) => {
-    const describedSql = described.printed === null ? select : nextPrinted();
-    const sql = executed === null ? describedSql : nextPrinted();
+  const nextNames = (named: readonly PrintedName[]): [string, string][] =>
+    named.map(({ placeholder }) => [placeholder, quoteName(nameOf(nextPrinted()))]);
+  return gated.map(({ fingerprint, named, described, executed, times, casts }) => {
+    const names = nextNames(named);
+    const describedSql = described.printed === null ? select : withNames(nextPrinted(), names);
+    const sql = executed === null ? describedSql : withNames(nextPrinted(), [...names, ...nextNames(executed.named)]);
     return {
       explain,
-      sql: withNames(
-        sql,
-        (executed?.named ?? []).map(({ placeholder }) => [placeholder, quoteName(nameOf(nextPrinted()))]),
-      ),
+      sql,
       tree: executed?.tree ?? described.tree,
       described: { sql: describedSql, tree: described.tree },
       fingerprint,

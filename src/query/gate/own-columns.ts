@@ -219,7 +219,7 @@ export class OwnColumns {
 }
 
 /** Every expression of a SELECT but those of SELECTs within it. */
-function expressionsOf(select: Tree): Tree[] {
+export function expressionsOf(select: Tree): Tree[] {
   const found: Tree[] = [];
   const stack: TreeValue[] = Object.entries(select).flatMap(([key, value]) =>
     key === "cte_map" || value === undefined ? [] : [value],

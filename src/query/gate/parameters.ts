@@ -8,6 +8,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { textOf, treesIn, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 import { foldName } from "../sql/identifier.js";
+import { expressionsOf } from "./own-columns.js";
 
 /** A parameter as the statement asks for it. Plain data; it is written into handles. */
 export interface ParameterDeclaration {
@@ -202,14 +203,27 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
   return wanted !== null && (kind === wanted || (kind === "text" && takesText.has(wanted)));
 }
 
+/** A column of a SELECT that is named by what it says. */
+export interface UnnamedColumn {
+  readonly item: Tree;
+  /** As it was before the values came, which its name must not tell. */
+  readonly expression: Tree;
+}
+
 /**
  * Puts values in the places of their parameters.
  * @param document what `json_serialize_sql` made of the text; changed in place
  * @param templates what it made of {@link parameterTemplates}
+ * @returns the columns whose names would change with the values
  * @throws ServiceError BAD_REQUEST when a parameter has no value
  */
-export function replaceParameters(document: Tree, bound: readonly BoundParameter[], templates: Tree): void {
+export function replaceParameters(
+  document: Tree,
+  bound: readonly BoundParameter[],
+  templates: Tree,
+): readonly UnnamedColumn[] {
   const values = valueTrees(bound, templates);
+  const unnamed = unnamedColumns(document);
   for (const node of treesIn(document)) {
     if (node["class"] === "PARAMETER") {
       const name = textOf(node, "identifier");
@@ -224,20 +238,33 @@ export function replaceParameters(document: Tree, bound: readonly BoundParameter
       Object.assign(node, structuredClone(value), { alias });
       continue;
     }
-    nameParameterColumns(node);
     if (Array.isArray(node["named_param_map"])) {
       node["named_param_map"] = [];
     }
   }
+  return unnamed;
 }
 
-/** A column that is just a parameter is called by its name, as it was before the value came. */
-function nameParameterColumns(node: Tree): void {
-  for (const item of treesOf(node, "select_list")) {
-    if (item["class"] === "PARAMETER" && textOf(item, "alias") === "") {
-      item["alias"] = `$${textOf(item, "identifier")}`;
+/** Of SELECTs within such a column no name can be seen, and `COLUMNS(...)` names columns itself. */
+function unnamedColumns(document: Tree): UnnamedColumn[] {
+  const within = new Set<Tree>();
+  const found: UnnamedColumn[] = [];
+  for (const select of treesIn(document)) {
+    for (const item of within.has(select) ? [] : treesOf(select, "select_list")) {
+      let hasParameter = false;
+      for (const part of treesIn(item)) {
+        hasParameter ||= part["class"] === "PARAMETER";
+        if (Array.isArray(part["select_list"])) {
+          within.add(part);
+        }
+      }
+      const isNamed = textOf(item, "alias") !== "";
+      if (hasParameter && !isNamed && !expressionsOf({ item }).some((part) => part["class"] === "STAR")) {
+        found.push({ item, expression: structuredClone(item) });
+      }
     }
   }
+  return found;
 }
 
 /** SQL with an expression for each value, whose text is still to be put in: it never is part of SQL text. */

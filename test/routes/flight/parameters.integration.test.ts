@@ -263,6 +263,32 @@ describe("a prepared statement", () => {
     await expect(calls.info(command(handle))).rejects.toMatchObject(expected);
   });
 
+  it("names its columns by what the statement says, not by the values", async () => {
+    const { handle, columns } = await prepare(`
+      SELECT $1::INTEGER, upper($2), $1::INTEGER + 1, length($2) IN (SELECT length($3)), count(*), n."abs(CAST($4 AS INTEGER))"
+      FROM (SELECT abs($4::INTEGER)) AS n GROUP BY ALL`);
+    const names = [
+      "CAST($1 AS INTEGER)",
+      "upper($2)",
+      "(CAST($1 AS INTEGER) + 1)",
+      "(length($2) = ANY(SELECT length($3)))",
+      "count_star()",
+      "abs(CAST($4 AS INTEGER))",
+    ];
+    expect(columns.map((column) => column.replace(/: \S+$/u, ""))).toEqual(names);
+    const secret = "x".repeat(100_000);
+    const values = table(
+      [[7, 8], new Int32()],
+      [[secret, "b"], new Utf8()],
+      [["c", "d"], new Utf8()],
+      [[-4, -5], new Int32()],
+    );
+    const info = await calls.info(command(await bind(handle, values)));
+    const { schema } = await calls.read(info);
+    expect(schema.names).toEqual(names);
+    expect(tableFromIPC(info["schema"] as Uint8Array).schema.names).toEqual(names);
+  });
+
   it("has no schema while only values would tell it", async () => {
     const { handle, columns } = await prepare("SELECT ? + 1 AS x");
     expect(columns).toEqual([]);
