@@ -286,7 +286,9 @@ function readList(buffer: FlatBuffer, field: number, name: string, layout: ListL
 const listTypes: ReadonlySet<number> = new Set([12, 16, 21]);
 
 function notTaken(name: string): ServiceError {
-  return malformed(`has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken`);
+  return malformed(
+    `has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken: send numbers, texts, bytes, booleans, times, durations, intervals of months, days and nanoseconds, or lists of numbers, texts, booleans or times`,
+  );
 }
 
 /** @param types of what the columns hold: values, or indices of a dictionary */
