@@ -33,11 +33,9 @@ export async function createTestDatabase(o?: { migrate?: boolean; encoding?: str
   const name = `${namePrefix}${randomBytes(8).toString("hex")}`;
   const connectionString = databaseUrl(clusterUrl, name);
   const template = o?.migrate === false || o?.encoding !== undefined ? "template0" : templateDatabase;
-  await withAdmin(
-    clusterUrl,
-    (admin) => admin`create database ${admin(name)} template ${admin(template)} strategy file_copy
-      ${o?.encoding === undefined ? admin`` : admin`encoding ${admin(o.encoding)} locale 'C'`}`,
-  );
+  const cluster = adminOf(clusterUrl);
+  await cluster`create database ${cluster(name)} template ${cluster(template)} strategy file_copy
+    ${o?.encoding === undefined ? cluster`` : cluster`encoding ${cluster(o.encoding)} locale 'C'`}`;
   const sql = connect({
     connectionString,
     maxConnections: 4,
@@ -83,36 +81,37 @@ export function assertTestDatabase(connectionString: string): void {
 async function dropTestDatabase(clusterUrl: string, connectionString: string, patienceMs: number): Promise<void> {
   assertTestDatabase(connectionString);
   const name = new URL(connectionString).pathname.slice(1);
-  await withAdmin(clusterUrl, async (admin) => {
-    const deadline = Date.now() + patienceMs;
-    let open: readonly { application_name: string }[];
-    for (;;) {
-      open = await admin<{ application_name: string }[]>`
-        select application_name from pg_stat_activity
-        where datname = ${name} and backend_type = 'client backend'`;
-      if (open.length === 0 || Date.now() > deadline) {
-        break;
-      }
-      await sleep(20);
+  const cluster = adminOf(clusterUrl);
+  const deadline = Date.now() + patienceMs;
+  let open: readonly { application_name: string }[];
+  for (;;) {
+    open = await cluster<{ application_name: string }[]>`
+      select application_name from pg_stat_activity
+      where datname = ${name} and backend_type = 'client backend'`;
+    if (open.length === 0 || Date.now() > deadline) {
+      break;
     }
-    await admin`drop database ${admin(name)} with (force)`;
-    if (open.length > 0) {
-      const names = open.map((row) => row.application_name).join(", ");
-      throw new Error(`${String(open.length)} database connections were left open: ${names}`);
-    }
-  });
+    await sleep(20);
+  }
+  await cluster`drop database ${cluster(name)} with (force)`;
+  if (open.length > 0) {
+    const names = open.map((row) => row.application_name).join(", ");
+    throw new Error(`${String(open.length)} database connections were left open: ${names}`);
+  }
 }
 
-async function withAdmin<T>(clusterUrl: string, use: (admin: Sql) => PromiseLike<T>): Promise<T> {
-  const admin = connect({
-    connectionString: clusterUrl,
+let admin: Sql | null = null;
+
+/**
+ * To the cluster itself, one connection a test process: opening one costs Postgres and Node.js some 15 ms of CPU time
+ * together, and a file may make dozens of databases. It ends with the process.
+ */
+function adminOf(connectionString: string): Sql {
+  admin ??= connect({
+    connectionString,
     maxConnections: 1,
     applicationName: "test-admin",
     logger: createSilentLogger(),
   });
-  try {
-    return await use(admin);
-  } finally {
-    await admin.end();
-  }
+  return admin;
 }
