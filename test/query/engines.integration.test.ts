@@ -15,10 +15,10 @@ import { dataSegmentBytes } from "../../src/engine/process-memory.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { endless } from "../helpers/query/endless.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
 
-const endless = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
 const large = "SELECT i, repeat('x', 200) AS s FROM range(100000000) t(i)";
 /** Takes a while, and ends. */
 const long = "SELECT count(*) AS n FROM range(100000000) t(i) WHERE hash(i) % 7 = 1";
