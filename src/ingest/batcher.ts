@@ -43,6 +43,8 @@ import { WaitingRequests } from "./waiting-requests.js";
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
   readonly commit: SegmentCommit;
+  /** See `found` of {@link WaitingRequests}. */
+  readonly found: readonly { readonly audience: string | null; readonly factor: number }[];
   /**
    * The result of a request of the batch, valid once `commit` has been committed; unavailable: there was no room for it,
    * and there is for the first of a batch; large: there is in a batch of large ones.
@@ -354,6 +356,9 @@ export class Batcher implements IngestSink, Component {
   #placed(batch: readonly PendingRequest[], encoded: EncodedBatch, large: boolean): Placed {
     const requests: PendingRequest[] = [];
     const results: IngestResult[] = [];
+    for (const { audience, factor } of encoded.found) {
+      (large ? this.#large : this.#queue).found(audience, factor);
+    }
     batch.forEach((request, index) => {
       const result = encoded.result(index);
       if (result.kind === "large" || result.kind === "unavailable") {

@@ -1,6 +1,7 @@
 /**
  * How large a body says that it inflates to, which is what it costs: what is compressed counts by that in batches and
- * turns. A body of several gzip members or zstd frames tells only of one.
+ * turns. A body of several gzip members or zstd frames tells only of one, and deflate of none: the encode threads say by how
+ * much an audience's bodies were larger than they had claimed, and its next ones count for that much more.
  */
 import { frameMagic, mostHeadBytes, readFrameHead } from "./body/zstd-frame.js";
 import { codeEncoding, type PendingRequest } from "./request.js";
@@ -9,8 +10,11 @@ const gzipLeastBytes = 18;
 /** Whoever claims more is refused later; until then it counts as so much. */
 const mostBytes = 64 * 1024 * 1024;
 
+/** What tells how large a body is. */
+export type Claimant = Pick<PendingRequest, "buffer" | "offset" | "length" | "code">;
+
 /** Bytes of a body once it is inflated, or as sent where it does not say. */
-export function claimedBytes({ buffer, offset, length, code }: PendingRequest): number {
+export function claimedBytes({ buffer, offset, length, code }: Claimant): number {
   const encoding = codeEncoding(code);
   if (encoding === "gzip" && length >= gzipLeastBytes) {
     // RFC 1952, section 2.3.1: the last four bytes.
@@ -20,6 +24,12 @@ export function claimedBytes({ buffer, offset, length, code }: PendingRequest): 
     return clamped(length, zstdBytes(new DataView(buffer, offset, mostHeadBytes)));
   }
   return length;
+}
+
+/** The same for one of an audience whose bodies are so many times as large as they claim. */
+export function expectedBytes(request: Claimant, factor: number): number {
+  const claimed = claimedBytes(request);
+  return factor === 1 || codeEncoding(request.code) === "identity" ? claimed : clamped(claimed, claimed * factor);
 }
 
 const clamped = (least: number, claimed: number): number => Math.max(least, Math.min(claimed, mostBytes));

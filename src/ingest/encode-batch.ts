@@ -7,6 +7,7 @@ import type { Compression } from "../lake/parquet/column-chunk.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { writeSegment } from "../lake/write-segment.js";
 import type { EncodedBatch } from "./batcher.js";
+import { type Claimant, claimedBytes } from "./claimed-bytes.js";
 import { codeEncoding, codeFormat, codeSignal, type PendingRequest } from "./request.js";
 import {
   createResults,
@@ -18,7 +19,7 @@ import {
   writeRequests,
   writeResult,
 } from "./request-words.js";
-import { SegmentBuilder, type SegmentBuilderOptions } from "./segment.js";
+import { full, SegmentBuilder, type SegmentBuilderOptions } from "./segment.js";
 
 /** One batch: bodies in shared memory, which stay in place until the answer. A request's source is its buffer. */
 export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
@@ -35,9 +36,17 @@ export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
 export interface EncodedObjects extends Pick<ResultBatch, "words" | "texts"> {
   /** Bytes of the bodies after decompression. */
   readonly inflatedBytes: number;
+  /** Audiences whose compressed bodies were larger than they claimed, and how many times as large. */
+  readonly found: readonly FoundFactor[];
   /** Places of the requests that only a batch of large ones has room for. */
   readonly large: readonly number[];
   readonly commit: PackedCommit;
+}
+
+/** See {@link EncodedObjects.found}. */
+export interface FoundFactor {
+  readonly audience: string | null;
+  readonly factor: number;
 }
 
 /** What encode threads offer. */
@@ -48,17 +57,21 @@ export interface EncodeApi {
 /** How batches are encoded. */
 export interface EncodeOptions extends SegmentBuilderOptions {
   readonly compression: Compression;
+  /** Bytes of bodies, inflated, beyond which a batch takes no further one: some claim to be smaller than they are. */
+  readonly batchBytes: number;
 }
 
 /** Encodes batches one after the other; its memory lives as long as it does. */
 export class BatchEncoder implements EncodeApi {
   readonly #store: ObjectStore;
   readonly #compression: Compression;
+  readonly #batchBytes: number;
   readonly #builder: SegmentBuilder;
 
   constructor(store: ObjectStore, o: EncodeOptions) {
     this.#store = store;
     this.#compression = o.compression;
+    this.#batchBytes = o.batchBytes;
     this.#builder = new SegmentBuilder(o);
   }
 
@@ -76,22 +89,31 @@ export class BatchEncoder implements EncodeApi {
     const views = batch.buffers.map((buffer) => new Uint8Array(buffer));
     const results = createResults(requestCount(batch));
     let inflatedBytes = 0;
+    // Of stored requests and others.
+    let spentBytes = 0;
+    const sizes = new InflatedSizes();
     const large: number[] = [];
     let index = 0;
     this.#builder.begin(batch.receivedUnixNano, new Set(batch.excludedBlocks), batch.large);
     eachRequest(batch, (source, offset, length, code, audience) => {
-      const view = views[source];
-      if (view === undefined) {
+      const [buffer, view] = [batch.buffers[source], views[source]];
+      if (buffer === undefined || view === undefined) {
         throw new RangeError(`a batch has no buffer ${source}`);
       }
-      const outcome = this.#builder.add(view.subarray(offset, offset + length), {
-        signal: codeSignal(code),
-        format: codeFormat(code),
-        encoding: codeEncoding(code),
-        audience,
-      });
-      if (outcome.kind === "stored") {
-        inflatedBytes += outcome.inflatedBytes;
+      const outcome =
+        spentBytes > this.#batchBytes
+          ? full
+          : this.#builder.add(view.subarray(offset, offset + length), {
+              signal: codeSignal(code),
+              format: codeFormat(code),
+              encoding: codeEncoding(code),
+              audience,
+            });
+      if (outcome !== full) {
+        const bytes = this.#builder.inflatedBytes;
+        spentBytes += bytes;
+        inflatedBytes += outcome.kind === "stored" ? bytes : 0;
+        sizes.add({ buffer, offset, length, code }, audience, bytes);
       }
       if (outcome.kind === "large") {
         large.push(index);
@@ -100,7 +122,32 @@ export class BatchEncoder implements EncodeApi {
       }
       index++;
     });
-    return { words: results.words, texts: results.texts, inflatedBytes, large };
+    return { words: results.words, texts: results.texts, inflatedBytes, found: sizes.found(), large };
+  }
+}
+
+/** What compressed bodies claimed, and what they were. */
+class InflatedSizes {
+  readonly #sizes = new Map<string | null, { claimed: number; inflated: number }>();
+
+  add(claimant: Claimant, audience: string | null, inflated: number): void {
+    if (codeEncoding(claimant.code) === "identity") {
+      return;
+    }
+    const claimed = claimedBytes(claimant);
+    const sum = this.#sizes.get(audience);
+    if (sum === undefined) {
+      this.#sizes.set(audience, { claimed, inflated });
+    } else {
+      sum.claimed += claimed;
+      sum.inflated += inflated;
+    }
+  }
+
+  found(): FoundFactor[] {
+    return [...this.#sizes]
+      .filter(([, { claimed, inflated }]) => inflated > claimed)
+      .map(([audience, { claimed, inflated }]) => ({ audience, factor: inflated / claimed }));
   }
 }
 
@@ -128,6 +175,7 @@ export function toEncodedBatch(objects: EncodedObjects): EncodedBatch {
   const read = resultReader(objects);
   return {
     commit: unpackCommit(objects.commit),
+    found: objects.found,
     result: (index) => (large.has(index) ? { kind: "large" } : read(index)),
   };
 }

@@ -15,11 +15,11 @@ export interface LoadedRequest {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;
-  /** Size of the inflated body, in the format in which it was sent. */
-  readonly inflatedBytes: number;
 }
 
 const initialBytes = 256 * 1024;
+/** Bytes that one of deflate can become. */
+const mostInflated = 1032;
 /** Memory that is kept between requests. */
 const keptBytes = 8 * 1024 * 1024;
 
@@ -32,10 +32,16 @@ export class RequestInput {
   #fillable = Buffer.from(this.#memory.buffer);
   readonly #start = headroom;
   #end = headroom;
+  #inflatedBytes = 0;
 
   constructor(options: { readonly maxInflatedBytes: number; readonly maxDepth: number }) {
     this.#maxInflatedBytes = options.maxInflatedBytes;
     this.#transcoder = new JsonTranscoder(options.maxDepth);
+  }
+
+  /** What the last body took to inflate, in bytes: its size, or where that failed the most that it can have been. */
+  get inflatedBytes(): number {
+    return this.#inflatedBytes;
   }
 
   /** Loads a body. Throws MalformedError or InflatedSizeError. */
@@ -46,19 +52,21 @@ export class RequestInput {
     }
     this.#begin();
     this.#append(body);
+    this.#inflatedBytes = body.length;
     if (head.encoding !== "identity") {
+      this.#inflatedBytes = Math.min(limit, body.length * mostInflated);
       const parts = inflate(this.#memory.subarray(this.#start, this.#end), head.encoding, limit);
       this.#begin();
       for (const part of parts) {
         this.#append(part);
       }
     }
-    const inflatedBytes = this.#end - this.#start;
+    this.#inflatedBytes = this.#end - this.#start;
     if (head.format === "protobuf") {
-      return { bytes: this.#memory, start: this.#start, end: this.#end, inflatedBytes };
+      return { bytes: this.#memory, start: this.#start, end: this.#end };
     }
     const output = this.#transcoder.transcode(head.signal, this.#memory, this.#start, this.#end);
-    return { bytes: output.bytes, start: headroom, end: output.at, inflatedBytes };
+    return { bytes: output.bytes, start: headroom, end: output.at };
   }
 
   /** Forgets the input, and gives back memory beyond measure. */

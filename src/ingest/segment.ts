@@ -15,7 +15,7 @@ import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
 import { InflatedSizeError } from "./body/inflate.js";
 import type { BodyHead } from "./body-head.js";
-import type { IngestResult, StoredCounts } from "./request.js";
+import type { IngestResult } from "./request.js";
 import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./decode/resource.js";
 
@@ -24,12 +24,7 @@ import { ResourceReader } from "./decode/resource.js";
  * fits only into one for large requests.
  */
 export type RequestOutcome =
-  | ({
-      readonly kind: "stored";
-      /** Size of the body, inflated, as sent. */
-      readonly inflatedBytes: number;
-    } & StoredCounts)
-  | Extract<IngestResult, { kind: "failed" | "unavailable" }>
+  | Extract<IngestResult, { kind: "stored" | "failed" | "unavailable" }>
   | { readonly kind: "large" };
 
 /** Bounds of a builder. */
@@ -54,7 +49,8 @@ const fullBlocks = 8192;
 const largeBlocks = 1024;
 const fullFurtherBlocks = 2048;
 
-const full: RequestOutcome = { kind: "unavailable", retryAfterSeconds: 1 };
+/** The outcome of a request that there is no room for. */
+export const full: RequestOutcome = { kind: "unavailable", retryAfterSeconds: 1 };
 
 /** Audiences whose namespaces are remembered. */
 const knownAudiences = 4096;
@@ -127,7 +123,7 @@ export class SegmentBuilder {
     const context = this.#context;
     try {
       context.start(decodedLimit, this.#blockRoom());
-      const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
+      const { bytes, start, end } = this.#input.load(body, head);
       context.reader.attach(bytes);
       context.scanner.begin(bytes, end);
       decodeRequest(context, this.#target, rows, signal, start, end);
@@ -137,7 +133,6 @@ export class SegmentBuilder {
         rejected: context.rejected,
         rejectedReason: context.rejectedReason,
         droppedAttributes: context.droppedAttributes,
-        inflatedBytes,
       };
     } catch (error) {
       rows.primary(signal)?.truncate(firstMark);
@@ -153,6 +148,11 @@ export class SegmentBuilder {
       this.#readBlocks += context.blocks;
       this.#furtherBlocks += Math.max(0, context.blocks - 1);
     }
+  }
+
+  /** What the body of the last request took to inflate, in bytes, whatever became of it. */
+  get inflatedBytes(): number {
+    return this.#input.inflatedBytes;
   }
 
   /** Blocks that the next request may have. */

@@ -4,7 +4,7 @@
  *
  * Deficit round robin (Shreedhar and Varghese, 1995) within a batch.
  */
-import { claimedBytes } from "./claimed-bytes.js";
+import { expectedBytes } from "./claimed-bytes.js";
 import type { PendingRequest } from "./request.js";
 
 /** Bytes, inflated, that an audience may add to a batch at its turn; what it does not use it has more the next time. */
@@ -22,6 +22,8 @@ interface Line {
 export class WaitingRequests {
   /** In the order of their next turns. */
   readonly #lines = new Map<string | null, Line>();
+  /** By how much compressed bodies are larger than they claim, of audiences of which that was found. */
+  readonly #factors = new Map<string | null, number>();
   #count = 0;
   #bytes = 0;
 
@@ -46,9 +48,14 @@ export class WaitingRequests {
     this.#bytes += request.length;
   }
 
+  /** An audience's compressed bodies were so many times as large as they had claimed. Each batch halves what is found. */
+  found(audience: string | null, factor: number): void {
+    this.#factors.set(audience, Math.max(factor, this.#factors.get(audience) ?? 1));
+  }
+
   /**
    * Takes the next batch: as many requests as fit, and at least one when there is one.
-   * @param maxBytes of their bodies, inflated ({@link claimedBytes})
+   * @param maxBytes of their bodies, inflated ({@link expectedBytes})
    */
   take(maxBytes: number, maxRequests: number): PendingRequest[] {
     const batch: PendingRequest[] = [];
@@ -57,14 +64,15 @@ export class WaitingRequests {
     let size = 0;
     // A line that is put behind the others is visited again.
     for (const [audience, line] of this.#lines) {
+      const factor = this.#factors.get(audience) ?? 1;
       let next = line.requests[line.head];
       for (; next !== undefined; next = line.requests[++line.head]) {
-        const itsSize = claimedBytes(next);
+        const itsSize = expectedBytes(next, factor);
         if (itsSize > line.credit) {
           break;
         }
         if (batch.length === maxRequests || (batch.length > 0 && size + itsSize > maxBytes)) {
-          this.#left(batch.length, bytes);
+          this.#left(batch, bytes);
           return batch;
         }
         batch.push(next);
@@ -82,12 +90,23 @@ export class WaitingRequests {
         this.#lines.set(audience, line);
       }
     }
-    this.#left(batch.length, bytes);
+    this.#left(batch, bytes);
     return batch;
   }
 
-  #left(count: number, bytes: number): void {
-    this.#count -= count;
+  #left(batch: readonly PendingRequest[], bytes: number): void {
+    this.#count -= batch.length;
     this.#bytes -= bytes;
+    if (this.#factors.size === 0) {
+      return;
+    }
+    for (const audience of new Set(batch.map((request) => request.audience))) {
+      const half = (this.#factors.get(audience) ?? 1) / 2;
+      if (half > 1) {
+        this.#factors.set(audience, half);
+      } else {
+        this.#factors.delete(audience);
+      }
+    }
   }
 }

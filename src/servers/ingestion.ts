@@ -115,6 +115,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         maxInflatedBytes: config.otlpMaxInflatedBytes,
         maxDepth,
         compression: config.lakeCompression,
+        batchBytes: config.ingestionBatchBytes,
         clock: systemClock,
         logger,
         metrics,

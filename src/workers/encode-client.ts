@@ -34,12 +34,12 @@ export type EncodePool = Encoder & Component;
  * @throws ServiceError UNAVAILABLE when a thread cannot be started, for example without an object store.
  */
 export async function startEncodePool(o: EncodePoolOptions): Promise<EncodePool> {
-  const { objectStoreUri, maxInflatedBytes, maxDepth, compression } = o;
+  const { objectStoreUri, maxInflatedBytes, maxDepth, compression, batchBytes } = o;
   const pool = await TaskPool.create<EncodeThread>({
     name: "encode",
     entry: new URL("./encode-thread.js", import.meta.url),
     threads: o.threads,
-    settings: { objectStoreUri, maxInflatedBytes, maxDepth, compression },
+    settings: { objectStoreUri, maxInflatedBytes, maxDepth, compression, batchBytes },
     logger: o.logger,
     metrics: o.metrics,
   });

@@ -63,6 +63,7 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
             fail: reject,
             done: (stored = own, without = [], kind = "unavailable") => {
               resolve({
+                found: [],
                 commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
                 result: (index) =>
                   without.includes(own[index] ?? "")

@@ -1,8 +1,11 @@
 /** What an encode thread does, without the thread. */
-import { expect, test } from "vitest";
+import { deflateSync, gzipSync } from "node:zlib";
+
+import { compress, init } from "@bokuweb/zstd-wasm";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { BatchEncoder, type EncodedObjects, toEncodeBatch, toEncodedBatch } from "../../src/ingest/encode-batch.js";
-import { type PendingRequest, requestCode } from "../../src/ingest/request.js";
+import { type BodyEncoding, type PendingRequest, requestCode } from "../../src/ingest/request.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { receivedAt } from "../helpers/lake/segment.js";
@@ -51,7 +54,7 @@ function request(body: Uint8Array, code = logs, audience: string | null = "team-
 }
 
 function encoderOf(store: ObjectStore, maxInflatedBytes = 1024 * 1024): BatchEncoder {
-  return new BatchEncoder(store, { maxInflatedBytes, maxDepth: 100, compression: "none" });
+  return new BatchEncoder(store, { maxInflatedBytes, maxDepth: 100, compression: "none", batchBytes: 8 << 20 });
 }
 
 function encode(
@@ -101,6 +104,38 @@ test("each request has its result, and each audience and table its object", asyn
   expect(commit.blocks).toHaveLength(4);
   const good = requests.filter((_, index) => index !== 1);
   expect(objects.inflatedBytes).toBe(good.reduce((sum, { length }) => sum + length, 0));
+});
+
+describe("bodies that are larger than they claim", () => {
+  const codeOf = (encoding: BodyEncoding): number => requestCode(1, "protobuf", encoding);
+  const body = protobufLogs("mark", 400_000);
+  const empty = gzipSync(Buffer.alloc(0));
+  const small = request(protobufLogs("small"), logs, "quiet");
+
+  test.each([
+    ["deflate", deflateSync(body)],
+    ["gzip", Buffer.concat([gzipSync(body), empty])],
+    ["gzip", Buffer.concat([gzipSync(body), empty]).subarray(0, -1)],
+  ] as const)("close the batch, and their audience is named (%s)", async (encoding, packed) => {
+    expect(body.length).toBeGreaterThan(8 << 20);
+    const encoder = encoderOf(memoryStore(), 64 << 20);
+    const hidden = request(packed, codeOf(encoding));
+    const objects = await encode(encoder, [small, hidden, hidden, small]);
+    const { result } = toEncodedBatch(objects);
+    expect([0, 2, 3].map((index) => result(index).kind)).toEqual(["stored", "unavailable", "unavailable"]);
+    expect(objects.found).toEqual([{ audience: "team-a", factor: expect.any(Number) }]);
+    expect(objects.found[0]?.factor).toBeGreaterThan(body.length / packed.length / 1.01);
+  });
+
+  beforeAll(() => init());
+
+  test("and those that are not name nobody", async () => {
+    const whole = Buffer.from(compress(protobufLogs("mark", 10)));
+    const requests = [small, request(gzipSync(body), codeOf("gzip")), request(whole, codeOf("zstd"))];
+    const objects = await encode(encoderOf(memoryStore(), 64 << 20), requests);
+    expect(objects.found).toEqual([]);
+    expect(objects.inflatedBytes).toBeGreaterThan(body.length);
+  });
 });
 
 test("blocks that are committed already are left out, and their requests are stored all the same", async () => {

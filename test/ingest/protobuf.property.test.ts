@@ -22,7 +22,6 @@ describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
         kind: "stored",
         ...counts,
         rejectedReason: null,
-        inflatedBytes: bytes.length,
         rows,
       },
     };

@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { deflateSync, gzipSync } from "node:zlib";
 
 import { compress, init } from "@bokuweb/zstd-wasm";
 import * as fc from "fast-check";
@@ -112,6 +112,26 @@ test("what is compressed counts by what it inflates to", () => {
   expect(packed.length).toBeLessThan(10_000);
   expect(queue.take(8_000_000, 8192)).toEqual([...few, flood[0]]);
   expect(queue.take(8_000_000, 8192)).toEqual([flood[1]]);
+});
+
+test("what was found to be larger than it claims counts for more, until batches have shown that it no longer is", () => {
+  const packed = deflateSync(Buffer.alloc(7_000_000, 32));
+  const flood = Array.from({ length: 8 }, () => compressed(packed, "deflate"));
+  const few = Array.from({ length: 20 }, () => request("quiet", 3000));
+  const queue = queueOf(flood);
+  queue.found("loud", 7_000_000 / packed.length);
+  for (const each of few) {
+    queue.add(each);
+  }
+  expect(queue.take(8_000_000, 8192)).toEqual([...few, flood[0]]);
+  // Nothing was found since: half as large, and again.
+  expect(queue.take(8_000_000, 8192)).toEqual(flood.slice(1, 3));
+  expect(queue.take(8_000_000, 8192)).toEqual(flood.slice(3, 7));
+  queue.found("loud", 2);
+  queue.add(request("loud", 3_000_000));
+  queue.add(request("loud", 3_000_000));
+  // What is not compressed is as large as it says.
+  expect(queue.take(8_000_000, 8192)).toHaveLength(3);
 });
 
 test.each([0, 200, 300, 70_000, 5_000_000])("a body of %i bytes says so when it is compressed", (bytes) => {

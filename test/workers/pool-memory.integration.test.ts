@@ -59,6 +59,7 @@ it(`${tasks} batches through the encode pool leave the heap as it was`, async ()
     maxInflatedBytes: 1024,
     maxDepth: 10,
     compression: "none",
+    batchBytes: 8 << 20,
     clock: systemClock,
     logger,
     metrics: createMetrics(),

@@ -21,7 +21,12 @@ export async function commitLogs(
   at: (point: CommitPoint) => Promise<void> | void = () => undefined,
   receivedUnixNano = BigInt(Date.now()) * 1_000_000n,
 ): Promise<CommitResult> {
-  const encoder = new BatchEncoder(store, { maxInflatedBytes: 1 << 20, maxDepth: 100, compression: "none" });
+  const encoder = new BatchEncoder(store, {
+    maxInflatedBytes: 1 << 20,
+    maxDepth: 100,
+    compression: "none",
+    batchBytes: 8 << 20,
+  });
   const requests = sent.map(({ audience, body }) => {
     const bytes = Buffer.from(body, "base64");
     const buffer = new SharedArrayBuffer(bytes.length);
