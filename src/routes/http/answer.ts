@@ -67,7 +67,7 @@ export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false):
   reply.cork(() => {
     writeHead(reply, answer);
     if (!bodiless && !head) {
-      reply.end(body, close);
+      endWith(reply, body, close);
       return;
     }
     // uWebSockets.js never finishes a response whose length it is told and whose body is missing.
@@ -79,6 +79,23 @@ export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false):
     }
     reply.endWithoutBody();
   });
+}
+
+/**
+ * Ends a response with its body, of which nothing is copied for a client that does not take it. uWebSockets.js parses all
+ * requests of a packet, thousands, and keeps what `end` is given of each; while a response waits for its client it cuts a
+ * connection that sends the next request.
+ */
+function endWith(reply: HttpReply, body: string | Uint8Array, close: boolean): void {
+  if (close || body.length === 0) {
+    reply.end(body, close);
+    return;
+  }
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const [, ended] = reply.tryEnd(bytes, bytes.length);
+  if (!ended) {
+    reply.onWritable(() => reply.tryEnd(bytes.subarray(reply.getWriteOffset()), bytes.length)[0]);
+  }
 }
 
 /** Writes the `last` answer of a connection when the parser is done: it would take what follows for a next request. */
@@ -96,6 +113,8 @@ export function answerNow(reply: HttpReply, request: HttpRequest, head: RequestH
     writeLastAnswer(reply, answer);
   } else {
     const close = closesEarly(head) || answer.close === true;
+    // It may take longer than the handler's call, and nobody else has to know when the client leaves.
+    reply.onAborted(() => undefined);
     writeAnswer(reply, { ...answer, close }, request.getCaseSensitiveMethod() === "HEAD");
   }
 }

@@ -415,6 +415,11 @@ class NodeReply implements HttpReply {
 
   tryEnd(part: Uint8Array, totalBytes: number): [boolean, boolean] {
     if (!this.#response.headersSent) {
+      if (part.length === totalBytes) {
+        this.#taken = totalBytes;
+        this.end(part);
+        return [true, true];
+      }
       this.#headers.push("Content-Length", String(totalBytes));
       this.#writeHead();
     }

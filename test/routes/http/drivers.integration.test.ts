@@ -258,6 +258,37 @@ describe.each(drivers)("%s", (driver) => {
     expect(given).toBeLessThan(32 << 20);
   });
 
+  test.each(["at once", "later"])(
+    "answers %s a few of the requests of a client that reads none of them",
+    async (when) => {
+      const body = Buffer.alloc(1 << 20, " ");
+      let answered = 0;
+      const port = await start((reply, req, head) => {
+        answered++;
+        if (when === "at once") {
+          answerNow(reply, req, head, { status: 200, headers: [], body });
+        } else {
+          const exchange = new BodyExchange(reply, head, 0, false);
+          void Promise.resolve().then(() => exchange.answer({ status: 200, headers: [], body }));
+        }
+      });
+      const socket = connect({ host: "127.0.0.1", port });
+      socket.on("error", () => undefined);
+      socket.pause();
+      socket.write(request("GET", "/x").repeat(100));
+      await standsStill(() => answered);
+      expect(answered).toBeLessThan(20);
+      socket.destroy();
+      const whole = await RawConnection.open(port);
+      for (let i = 1; i <= 2; i++) {
+        whole.send(request("GET", "/x"));
+        const { responses } = await whole.settle(i);
+        expect(responses[i - 1]?.body.equals(body)).toBe(true);
+      }
+      whole.close();
+    },
+  );
+
   test("a stream arrives whole and the connection goes on", async () => {
     const part = Buffer.alloc(100_000, "x");
     const port = await start((reply, _request, head) => {
