@@ -1,5 +1,5 @@
 /** Files on disk that can be fetched again: who holds one keeps it, and nobody is given a damaged one. */
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { crc32 } from "node:zlib";
@@ -179,6 +179,7 @@ it.each([
   ["other bytes", (file: string) => writeFile(file, "0123456789")],
   ["half of it", (file: string) => truncate(file, 5)],
   ["nothing", (file: string) => rm(file)],
+  ["a directory", (file: string) => rm(file).then(() => mkdir(path.join(file, "x"), { recursive: true }))],
 ])(
   "fetches again what has %s on the disk: at once, after a restart, and after a failed query",
   async (_name, damage) => {
@@ -211,3 +212,38 @@ it.each(["ENOSPC", "EDQUOT", "EROFS"])(
     held.release(false);
   },
 );
+
+it("fetches again what the disk does not give back", async () => {
+  const like = path.join(directory, "like");
+  await mkdir(like);
+  const { size } = await stat(like);
+  await reopen(2 * size);
+  const held = await cache.hold([wanted("a", size)], never);
+  held.release(true);
+  // As large as the file, and every read of it fails.
+  await rm(held.files[0] ?? "");
+  await mkdir(held.files[0] ?? "");
+  const again = await cache.hold([wanted("a", size)], never);
+  expect(await readFile(again.files[0] ?? "", "utf8")).toBe("a".repeat(size));
+  expect(fetched).toEqual(["a", "a"]);
+});
+
+it("gives others their files although the disk lets none be removed, and says so of one that it does not take", async () => {
+  (await cache.hold([wanted("t/a")], never)).release(false);
+  const folder = path.join(directory, "cache", "t");
+  await rm(folder, { recursive: true });
+  // A loop: no name below can be looked up.
+  await symlink("t", folder);
+  await expect(cache.hold([wanted("t/a")], never)).rejects.toThrow(/^the cache of the lake cannot be written/u);
+  await reopen();
+  await rm(folder);
+  (await cache.hold([wanted("t/a")], never)).release(false);
+  await rm(folder, { recursive: true });
+  await symlink("t", folder);
+  for (const round of [1, 2, 3]) {
+    const many = Array.from({ length: 10 }, (_, i) => wanted(`u/${round}${i}`));
+    const held = await cache.hold(many, never);
+    held.release(false);
+    expect(cache.bytes).toBe(100);
+  }
+});

@@ -268,7 +268,7 @@ export class DiskCache {
       this.#bytes -= entry.bytes;
       this.#counts.evictedBytes.inc(entry.bytes);
       if (entry.content !== null) {
-        rmSync(entry.content.file, { force: true });
+        removeIfPossible(entry.content.file);
       }
     }
   }
@@ -301,8 +301,13 @@ export class DiskCache {
     if (content === null || !proved) {
       return false;
     }
-    const found = statSync(content.file, { throwIfNoEntry: false });
-    return found?.size === content.size && found.mtimeMs === content.modifiedMs;
+    try {
+      const { size, mtimeMs } = statSync(content.file);
+      return size === content.size && mtimeMs === content.modifiedMs;
+    } catch {
+      // Gone, or out of reach: it is fetched again.
+      return false;
+    }
   }
 
   #startFlight(entry: Entry, wanted: WantedFile): Flight {
@@ -330,7 +335,7 @@ export class DiskCache {
         this.#counts.hits.inc();
         return;
       }
-      rmSync(entry.content.file, { force: true });
+      removeIfPossible(entry.content.file);
       entry.content = null;
     }
     this.#counts.misses.inc();
@@ -372,10 +377,14 @@ export class DiskCache {
     const found: { readonly entry: Entry; readonly readMs: number }[] = [];
     const names = await readdir(this.#directory, { recursive: true, withFileTypes: true });
     for (const name of names) {
+      const file = path.join(name.parentPath, name.name);
       if (!name.isFile()) {
+        if (saidBy(file) !== null) {
+          // It would be in the way of the file of that name.
+          await rm(file, { force: true, recursive: true });
+        }
         continue;
       }
-      const file = path.join(name.parentPath, name.name);
       const { size, mtimeMs, atimeMs } = await stat(file);
       const said = saidBy(file);
       if (said?.size !== size) {
@@ -448,8 +457,23 @@ async function isWhatItsNameSays(content: Content, signal: AbortSignal): Promise
     }
     content.modifiedMs = mtimeMs;
     return true;
+  } catch (error) {
+    if (signal.aborted) {
+      throw error;
+    }
+    // The disk does not give it back: it is fetched again.
+    return false;
   } finally {
     await handle.close();
+  }
+}
+
+/** What cannot be removed fails nobody who wants another file. Where it fills the disk, or is in the way, a fetch says so. */
+function removeIfPossible(file: string): void {
+  try {
+    rmSync(file, { force: true, recursive: true });
+  } catch {
+    // See above.
   }
 }
 
@@ -470,11 +494,24 @@ export async function checksumOf(handle: FileHandle, signal: AbortSignal): Promi
   }
 }
 
+/** Codes of a file system that takes no file. */
+const unwritable: ReadonlySet<string> = new Set([
+  "EACCES",
+  "EDQUOT",
+  "EIO",
+  "EISDIR",
+  "ELOOP",
+  "ENOSPC",
+  "ENOTDIR",
+  "EPERM",
+  "EROFS",
+]);
+
 function asCacheError(error: unknown): unknown {
-  if (error instanceof Error && "code" in error && ["ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(String(error.code))) {
+  if (error instanceof Error && "code" in error && unwritable.has(String(error.code))) {
     return new ServiceError(
       "UNAVAILABLE",
-      "the cache of the lake cannot be written: its disk is full or broken (SVC_LAKE_CACHE_DIR)",
+      "the cache of the lake cannot be written: its disk is full or broken, or lets nobody write (SVC_LAKE_CACHE_DIR)",
       { cause: error },
     );
   }
