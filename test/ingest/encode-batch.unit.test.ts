@@ -121,8 +121,8 @@ describe("bodies that are larger than they claim", () => {
     const encoder = encoderOf(memoryStore(), 64 << 20);
     const hidden = request(packed, codeOf(encoding));
     const objects = await encode(encoder, [small, hidden, hidden, small]);
-    const { result } = toEncodedBatch(objects);
-    expect([0, 2, 3].map((index) => result(index).kind)).toEqual(["stored", "unavailable", "unavailable"]);
+    const encoded = toEncodedBatch(objects);
+    expect([0, 2, 3].map((index) => encoded.result(index).kind)).toEqual(["stored", "unavailable", "unavailable"]);
     expect(objects.found).toEqual([{ audience: "team-a", factor: expect.any(Number) }]);
     expect(objects.found[0]?.factor).toBeGreaterThan(body.length / packed.length / 1.01);
   });
