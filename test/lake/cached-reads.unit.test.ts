@@ -22,9 +22,9 @@ const content = randomBytes(300_000);
 const target = "/cache/obj/t/audience=a/x.parquet";
 const apiKey = "a-key-of-the-cache";
 /** For caches that answer, however busy the machine is. */
-const patient = { connectMs: 20_000, firstByteMs: 20_000, silenceMs: 20_000 };
+const patient = { connectMs: 20_000, firstByteMs: 20_000, slowMs: 20_000 };
 /** For those that fall silent. */
-const brief = { ...patient, firstByteMs: 2000, silenceMs: 400 };
+const brief = { ...patient, firstByteMs: 2000, slowMs: 400 };
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -270,6 +270,20 @@ it("end with their caller, and with who takes the bytes; neither is the cache's 
   expect(await results()).toEqual({ whole: 1 });
 });
 
+it("give up a cache that trickles, and go on from the store", async () => {
+  await hurry();
+  const send = (body: Buffer, response: ServerResponse): void => {
+    let at = 0;
+    const trickle = setInterval(() => {
+      response.write(body.subarray(at, ++at));
+    }, brief.slowMs / 4);
+    response.on("close", () => clearInterval(trickle));
+  };
+  answer = answerWith({ send });
+  expect((await read(part)).equals(content.subarray(1000, 201_000))).toBe(true);
+  expect(await results()).toEqual({ resumed: 1 });
+});
+
 it("wait for a slow taker longer than for a slow cache", async () => {
   await hurry();
   let late = true;
@@ -281,7 +295,7 @@ it("wait for a slow taker longer than for a slow cache", async () => {
       if (late) {
         late = false;
         const beganMs = performance.now();
-        await until(() => performance.now() - beganMs > brief.silenceMs * 2);
+        await until(() => performance.now() - beganMs > brief.slowMs * 2);
       }
       parts.push(Buffer.from(bytes));
     },

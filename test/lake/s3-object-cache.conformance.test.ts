@@ -51,7 +51,7 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
     );
   const connect = async (url: string): Promise<void> => {
     metrics = createMetrics();
-    const client = await createCacheClient(url, cacheKey, { connectMs: 500, firstByteMs: 2000, silenceMs: 1000 });
+    const client = await createCacheClient(url, cacheKey, { connectMs: 500, firstByteMs: 2000, slowMs: 1000 });
     if (store.remote === null) {
       throw new TypeError("a store without a network");
     }

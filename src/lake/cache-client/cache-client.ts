@@ -9,12 +9,14 @@ export interface CacheTiming {
   readonly connectMs: number;
   /** From the start of a request to the first byte of its body. */
   readonly firstByteMs: number;
-  /** Longest silence within a body. */
-  readonly silenceMs: number;
+  /** The longest that {@link windowBytes} of a body, or its rest, may take. */
+  readonly slowMs: number;
 }
 
 /** A cache that is near answers within a millisecond or so; what takes longer than this is slower than the store. */
-const defaultCacheTiming: CacheTiming = { connectMs: 50, firstByteMs: 500, silenceMs: 2000 };
+const defaultCacheTiming: CacheTiming = { connectMs: 50, firstByteMs: 500, slowMs: 2000 };
+/** A cache that sends fewer of these in a time is slower than any store. */
+const windowBytes = 256 << 10;
 
 /** The cache did not give what it was asked for. */
 export class CacheFailure extends Error {
@@ -102,7 +104,7 @@ async function readObject(
       if (received > expected) {
         throw new CacheFailure("the object cache sent more than it was asked for");
       }
-      patience.working();
+      patience.working(chunk.length);
       try {
         await onBytes(chunk, (range?.start ?? 0) + received - chunk.length);
       } catch (error) {
@@ -165,13 +167,18 @@ function expectedLength(status: number, headers: Headers, range: ByteRange | nul
   return length;
 }
 
-/** How long a read waits for the cache. The time that its own taker takes does not count. */
+/**
+ * How long a read waits for the cache: for the first bytes, and then for a window of bytes after the other. The time that
+ * its own taker takes does not count.
+ */
 class Patience {
   readonly #timing: CacheTiming;
   readonly #giveUp: (sentence: string) => void;
   #timer: NodeJS.Timeout;
-  #begun = false;
-  #working = false;
+  /** Bytes that have come in this window, and how long they were waited for. */
+  #bytes = 0;
+  #waitedMs = 0;
+  #waitingSinceMs = 0;
 
   constructor(timing: CacheTiming, giveUp: (sentence: string) => void) {
     this.#timing = timing;
@@ -182,31 +189,30 @@ class Patience {
   }
 
   /** Something has come, and is being taken. */
-  working(): void {
-    this.#working = true;
-    if (!this.#begun) {
-      this.#begun = true;
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => {
-        this.#silent();
-      }, this.#timing.silenceMs);
+  working(bytes: number): void {
+    clearTimeout(this.#timer);
+    this.#bytes += bytes;
+    if (this.#bytes >= windowBytes) {
+      this.#bytes = 0;
+      this.#waitedMs = 0;
+    } else if (this.#waitingSinceMs > 0) {
+      this.#waitedMs += performance.now() - this.#waitingSinceMs;
     }
   }
 
   /** The next is waited for. */
   waiting(): void {
-    this.#working = false;
-    this.#timer.refresh();
+    const { slowMs } = this.#timing;
+    this.#waitingSinceMs = performance.now();
+    this.#timer = setTimeout(
+      () => {
+        this.#giveUp(`the object cache sent ${this.#bytes} bytes in ${slowMs} ms`);
+      },
+      Math.max(0, slowMs - this.#waitedMs),
+    );
   }
 
   end(): void {
     clearTimeout(this.#timer);
-  }
-
-  #silent(): void {
-    // Waiting begins it anew.
-    if (!this.#working) {
-      this.#giveUp(`the object cache sent nothing more for ${this.#timing.silenceMs} ms`);
-    }
   }
 }

@@ -288,7 +288,10 @@ export class DiskCache {
       const { flight } = entry;
       if (flight.controller.signal.aborted) {
         // Others had asked for it, and have given it up.
-        await flight.done.catch(() => undefined);
+        await unlessAborted(
+          flight.done.catch(() => undefined),
+          signal,
+        );
         continue;
       }
       await joined(flight, signal);
