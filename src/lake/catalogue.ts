@@ -14,6 +14,8 @@ export interface Partition {
   /** Relative to the object store's root. */
   readonly path: string;
   readonly fileBytes: number;
+  /** CRC-32; null of what was written before there were checksums. */
+  readonly checksum: number | null;
   readonly rowCount: number;
   /** Bounds of the column `time`, nanoseconds since 1970 UTC; null when no row has one. */
   readonly minTimeNs: bigint | null;
@@ -25,6 +27,7 @@ export interface Partition {
   /** What counts its rows, as {@link path}; null: there is none. */
   readonly rollupPath: string | null;
   readonly rollupBytes: number | null;
+  readonly rollupChecksum: number | null;
   /** One letter for each attribute that was asked for: where its values are. */
   readonly attributes: string;
 }
@@ -92,7 +95,8 @@ async function select<T extends Partition>(
   const columns = sql`
     view_set as "viewSet", audience, path, file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
     min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs", level, encode(schema_hash, 'hex') as "schemaHash",
-    rollup_path as "rollupPath", rollup_bytes::float8 as "rollupBytes", ${placesSql(sql, attributes)} as attributes ${more}`;
+    rollup_path as "rollupPath", rollup_bytes::float8 as "rollupBytes", checksum::float8 as checksum,
+    rollup_checksum::float8 as "rollupChecksum", ${placesSql(sql, attributes)} as attributes ${more}`;
   // The path ends in the id.
   const order = sql`order by "minTimeNs", path`;
   if (audiences.kind === "all") {

@@ -11,14 +11,14 @@ export function rollupOf(
   wanted: NeededObject["wanted"],
   objects: RolledObjects,
 ): NeededObject | null {
-  const { rollupPath, rollupBytes, minTimeNs, maxTimeNs } = partition;
+  const { rollupPath, rollupBytes, rollupChecksum, minTimeNs, maxTimeNs } = partition;
   if (rollupPath === null || rollupBytes === null || minTimeNs === null || maxTimeNs === null) {
     return null;
   }
   const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
   const isWhole = minTimeNs >= first && maxTimeNs <= last;
   return isReadableRollup(rollupPath) && (isWhole || objects === "any")
-    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, wanted }
+    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, checksum: rollupChecksum, wanted }
     : null;
 }
 

@@ -2,6 +2,7 @@
 import { mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { crc32 } from "node:zlib";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -88,6 +89,7 @@ it("answers like the object, for any bounds, from the row groups within", async 
     const object = {
       path: "whole",
       fileBytes,
+      checksum: null,
       rowCount: rows,
       level: 3,
       minTimeNs: 0n,
@@ -128,6 +130,7 @@ it("keeps bloom filters, which leave out row groups", async () => {
   const object = {
     path: "whole",
     fileBytes,
+    checksum: null,
     rowCount: rows,
     level: 3,
     minTimeNs: 0n,
@@ -161,6 +164,7 @@ const notCalled = (): never => {
 const wholeObject = (): NeededObject => ({
   path: "log_entries/audience=a/whole.parquet",
   fileBytes,
+  checksum: null,
   rowCount: rows,
   level: 3,
   minTimeNs: 0n,
@@ -194,6 +198,40 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
   const second = await files.hold([object], never);
   expect((await readFile(second.fileOf(object) ?? "")).equals(content)).toBe(true);
   second.release(false);
+  await files.stop();
+});
+
+it("reads from the store itself what an object cache gives whole and wrong, before any query sees it", async () => {
+  let fromOrigin = 0;
+  const store: RemoteObjects = {
+    read: async (_path, range, onBytes, signal) => {
+      fromOrigin++;
+      await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
+    },
+    putFile: notCalled,
+    verify: notCalled,
+  };
+  const metrics = createMetrics();
+  const files = await openCachedFiles({
+    remote: {
+      ...store,
+      read: (_path, _range, onBytes, signal) =>
+        read({ start: 0, length: fileBytes }, (bytes, at) => onBytes(Buffer.alloc(bytes.length), at), signal),
+    },
+    origin: store,
+    directory: path.join(directory, "wrong"),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics,
+  });
+  const bytes = await readFile(whole);
+  const everything = { minTimeNs: undefined, maxTimeNs: undefined };
+  const object = { ...wholeObject(), checksum: crc32(bytes), wanted: everything };
+  const held = await files.hold([object], never);
+  expect((await readFile(held.fileOf(object) ?? "")).equals(bytes)).toBe(true);
+  held.release(false);
+  expect(fromOrigin).toBe(1);
+  expect(await metrics.text()).toContain("lake_cache_mismatches_total 1");
   await files.stop();
 });
 

@@ -16,6 +16,10 @@ export function createCacheCounts(metrics: Metrics) {
       "lake_cache_evicted_bytes_total",
       "Bytes removed from the cache of the lake for others",
     ),
+    mismatches: metrics.counter(
+      "lake_cache_mismatches_total",
+      "Objects of which an object cache gave other bytes than were written; they were read from the object store",
+    ),
     bytes: metrics.gauge("lake_cache_bytes", "Bytes in the cache of the lake, and on their way there"),
     fetchSeconds: metrics.histogram(
       "lake_cache_fetch_seconds",

@@ -1,6 +1,7 @@
 /**
  * Objects behind a network as files of this machine, through a cache on its disk. Small ones are fetched whole. Of a
- * large one that holds more time than is wanted the footer comes first, then the row groups with wanted times.
+ * large one that holds more time than is wanted the footer comes first, then the row groups with wanted times. What is
+ * fetched whole has the checksum that the catalogue says, if an object cache gave it.
  *
  * Files lie below `<directory>/objects` as objects lie in the store, so that the directory of an audience in a table
  * holds what is of that audience and nothing else.
@@ -16,7 +17,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { ParsedFooter } from "../parquet/row-groups.js";
 import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from "../store/object-store.js";
-import { createCacheCounts } from "./cache-counts.js";
+import { type CacheCounts, createCacheCounts } from "./cache-counts.js";
 import { defaultCacheBytes } from "./default-cache-bytes.js";
 import { checksumOf, DiskCache, type WantedFile } from "./disk-cache.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
@@ -76,7 +77,7 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
       const showBytes = metrics.onCollect(() => {
         counts.bytes.set(cache.bytes);
       });
-      const files = new RemoteFiles(objects, cache, remote, o.origin ?? null, (bytes) => {
+      const files = new RemoteFiles(objects, cache, remote, o.origin ?? null, counts.mismatches, (bytes) => {
         counts.fetchedBytes.inc(bytes);
       });
       return {
@@ -106,6 +107,7 @@ class RemoteFiles implements LakeFiles {
   readonly #origin: RemoteObjects | null;
   /** Paths of objects that a failed query has read, which are read from the origin from then on. */
   readonly #doubted = new LRUMap<string, true>(maxDoubted);
+  readonly #mismatches: CacheCounts["mismatches"];
   readonly #onFetched: (bytes: number) => void;
   /** Row groups by path, what was used longest ago first. */
   readonly #footers = new Map<string, ParsedFooter["groups"]>();
@@ -115,12 +117,14 @@ class RemoteFiles implements LakeFiles {
     cache: DiskCache,
     remote: RemoteObjects,
     origin: RemoteObjects | null,
+    mismatches: CacheCounts["mismatches"],
     onFetched: (bytes: number) => void,
   ) {
     this.#objects = objects;
     this.#cache = cache;
     this.#remote = remote;
     this.#origin = origin;
+    this.#mismatches = mismatches;
     this.#onFetched = onFetched;
   }
 
@@ -232,22 +236,26 @@ class RemoteFiles implements LakeFiles {
   }
 
   #whole(object: NeededObject): WantedFile {
-    const { path: name, fileBytes } = object;
-    return {
-      key: name,
-      bytes: fileBytes,
-      fill: async (handle, signal) => {
-        const write = async (bytes: Uint8Array, at: number): Promise<void> => {
-          await writeAt(handle, bytes, at);
-        };
-        await this.#read(object, null, write, signal);
-        const { size } = await handle.stat();
-        if (size !== fileBytes) {
-          throw new DamagedObject("an object of the object store has another size than when it was stored");
-        }
-        return checksumOf(handle, signal);
-      },
+    const { path: name, fileBytes, checksum } = object;
+    const fill: WantedFile["fill"] = async (handle, signal) => {
+      const write = async (bytes: Uint8Array, at: number): Promise<void> => {
+        await writeAt(handle, bytes, at);
+      };
+      await this.#read(object, null, write, signal);
+      const { size } = await handle.stat();
+      if (size !== fileBytes) {
+        throw new DamagedObject("an object of the object store has another size than when it was stored");
+      }
+      const found = await checksumOf(handle, signal);
+      if (checksum === null || found === checksum || this.#origin === null || this.#doubted.get(name) === true) {
+        return found;
+      }
+      // The object cache gave other bytes.
+      this.#mismatches.inc();
+      this.#doubted.set(name, true);
+      return fill(handle, signal);
     };
+    return { key: name, bytes: fileBytes, fill };
   }
 
   /** Footers of objects as bytes, by path; their row groups are remembered where they tell enough. */

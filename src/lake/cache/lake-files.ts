@@ -6,7 +6,7 @@ import { ServiceError } from "../../runtime/errors.js";
 /** An object that a query reads. */
 export interface NeededObject extends Pick<
   Partition,
-  "path" | "fileBytes" | "rowCount" | "level" | "minTimeNs" | "maxTimeNs"
+  "path" | "fileBytes" | "checksum" | "rowCount" | "level" | "minTimeNs" | "maxTimeNs"
 > {
   /** Rows at these times are wanted, both ends included, nanoseconds since 1970 UTC; others may be missing. */
   readonly wanted: { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined };
