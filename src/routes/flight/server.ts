@@ -13,6 +13,7 @@ import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { onFailedHandshake } from "../grpc/failed-handshakes.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
 import { takeLongDeadlines } from "../grpc/long-deadlines.js";
+import { countFrame } from "../grpc/small-frames.js";
 import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
 
 /** Where to listen and how. */
@@ -135,7 +136,11 @@ function boundRequests(server: Server): void {
           return;
         }
         const own = callers.get(credential) ?? { bytes: 0, calls: new Map<ServerHttp2Stream, number>() };
-        const bytes = (own.calls.get(stream) ?? 0) + length;
+        const before = own.calls.get(stream);
+        if (before !== undefined) {
+          countFrame(stream, length);
+        }
+        const bytes = (before ?? 0) + length;
         own.calls.set(stream, bytes);
         own.bytes += length;
         callers.set(credential, own);

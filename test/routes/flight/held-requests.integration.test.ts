@@ -1,6 +1,7 @@
 /** What callers send before they are answered is bounded, and of unknown ones nothing is kept. */
 import { once } from "node:events";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import net from "node:net";
 
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -11,6 +12,7 @@ import { type FlightServer, startFlightServer } from "../../../src/routes/flight
 import { createFlightService } from "../../../src/routes/flight/service.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
+import { callHead, endHeaders, frame, frameType, opening } from "../../helpers/http/http2-frames.js";
 import { until } from "../../helpers/until.js";
 import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
 
@@ -127,4 +129,19 @@ it("one caller with many calls does not end the larger call of another, and the 
   for (const stream of [large, ...small]) {
     stream.close();
   }
+});
+
+it("a connection whose messages come in crumbs is ended", async () => {
+  const socket = net.connect(server.address.port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  socket.resume();
+  const path = "/arrow.flight.protocol.FlightService/DoPut";
+  const call = [
+    frame(frameType.headers, endHeaders, 1, callHead(path, "Bearer known")),
+    frame(frameType.data, 0, 1, Buffer.from([0, 0, 1, 0, 0])),
+  ];
+  const crumbs = Array.from({ length: 5000 }, () => frame(frameType.data, 0, 1, Buffer.alloc(1)));
+  socket.write(Buffer.concat([opening(), ...call, ...crumbs]));
+  await once(socket, "close");
+  expect(socket.destroyed).toBe(true);
 });

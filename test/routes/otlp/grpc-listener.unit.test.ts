@@ -19,6 +19,14 @@ import {
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
 import { BodyMemory } from "../../../src/routes/otlp/body-memory.js";
 import { Arena } from "../../../src/runtime/threads/arena.js";
+import {
+  callHead,
+  endHeaders,
+  endStreamAndHeaders,
+  frame,
+  frameType,
+  opening,
+} from "../../helpers/http/http2-frames.js";
 import { framed, GrpcConnection, grpcPaths } from "../../helpers/otlp/otlp-grpc.js";
 import { until } from "../../helpers/until.js";
 
@@ -103,24 +111,24 @@ test("calls beyond those that a connection may have at a time are refused, also 
   socket.on("data", (chunk) => (received = Buffer.concat([received, chunk])));
   socket.on("error", () => undefined);
   socket.write(opening());
-  const endHeaders = 0x4;
   for (let i = 0; i < maxStreams + 10; i++) {
-    socket.write(frame(headers, endHeaders, 2 * i + 1, callHead()));
+    socket.write(frame(frameType.headers, endHeaders, 2 * i + 1, callHead(grpcPaths.logs)));
   }
   const refusedStream = 7;
   const resets = (): number[] =>
-    framesOf(received).flatMap(({ type, payload }) => (type === reset ? [...payload] : []));
+    framesOf(received).flatMap(({ type, payload }) => (type === frameType.reset ? [...payload] : []));
   await until(() => resets().length >= 4 * 10);
   expect(resets()).toEqual(Array.from({ length: 10 }, () => [0, 0, 0, refusedStream]).flat());
   socket.destroy();
 });
 
 test("calls behind the farewell of their client end nothing but their connection", async () => {
-  const endStreamAndHeaders = 0x5;
   const bytes = Buffer.concat([
     opening(),
-    frame(goaway, 0, 0, Buffer.alloc(8)),
-    ...Array.from({ length: 50 }, (_, i) => frame(headers, endStreamAndHeaders, 2 * i + 1, callHead())),
+    frame(frameType.goaway, 0, 0, Buffer.alloc(8)),
+    ...Array.from({ length: 50 }, (_, i) =>
+      frame(frameType.headers, endStreamAndHeaders, 2 * i + 1, callHead(grpcPaths.logs)),
+    ),
   ]);
   // Where the heap breaks, the process ends sooner or later.
   for (let i = 0; i < 300; i++) {
@@ -149,41 +157,26 @@ test("a client that says farewell still gets its answers, and its connection end
   await until(() => connection.session.destroyed);
 });
 
-const headers = 1;
-const reset = 3;
-const goaway = 7;
-const settings = 4;
-
-function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head[3] = type;
-  head[4] = flags;
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-}
-
-/** A field that is not to be indexed: the name of an entry of the static table, and a value below 127 bytes. */
-function literal(index: number, value: string): Buffer {
-  const name = index < 15 ? [index] : [15, index - 15];
-  return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
-}
-
-/** What begins a connection of HTTP/2: the client's preface and its settings. */
-function opening(): Buffer {
-  return Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(settings, 0, 0, Buffer.alloc(0))]);
-}
-
-/** The fields of a call that exports log records. */
-function callHead(): Buffer {
-  return Buffer.concat([
-    // :method POST and :scheme http of the static table, then names of it with values (RFC 7541).
-    Buffer.from([0x83, 0x86]),
-    literal(4, grpcPaths.logs),
-    literal(1, "localhost"),
-    literal(31, "application/grpc"),
-  ]);
-}
+test("a connection whose messages come in crumbs is ended, however many; one of small messages is not", async () => {
+  const socket = net.connect(listener.address.port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  socket.resume();
+  const crumb = frame(frameType.data, 0, 1, Buffer.alloc(1));
+  const call = [
+    frame(frameType.headers, endHeaders, 1, callHead(grpcPaths.logs)),
+    frame(frameType.data, 0, 1, Buffer.from([0, 0, 1, 0, 0])),
+  ];
+  socket.write(Buffer.concat([opening(), ...call, ...Array.from({ length: 5000 }, () => crumb)]));
+  await once(socket, "close");
+  const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
+  for (let round = 0; round < 100; round++) {
+    const answers = Array.from({ length: 50 }, () => connection.call(grpcPaths.logs, message));
+    await until(() => submitted.length === 50);
+    submitted.splice(0).forEach((request) => request.answer(stored));
+    expect((await Promise.all(answers)).every(({ code }) => code === 0)).toBe(true);
+  }
+  connection.close();
+});
 
 function framesOf(bytes: Buffer): { readonly type: number | undefined; readonly payload: Buffer }[] {
   const frames = [];

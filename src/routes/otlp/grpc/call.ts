@@ -13,6 +13,7 @@ import type { YoungCollector } from "../../../runtime/collector.js";
 import { errorCatalogue } from "../../../runtime/errors.js";
 import { encodeRpcStatus } from "../../../wire/otlp/rpc-status.js";
 import { ownTelemetryHeader } from "../../../wire/otlp/own-telemetry.js";
+import { countFrame } from "../../grpc/small-frames.js";
 import type { HttpReply, HttpRequest } from "../../http/seam.js";
 import { errorTrailers, responseFields } from "./trailers.js";
 
@@ -70,7 +71,12 @@ export class GrpcCall implements HttpRequest, HttpReply {
     stream.once("close", () => {
       this.#abort();
     });
+    let begun = false;
     stream.on("data", (chunk: Buffer) => {
+      if (begun) {
+        countFrame(stream, chunk.length);
+      }
+      begun = true;
       this.#data(chunk);
       this.#host.collector.made(chunk.length);
     });
