@@ -1,6 +1,7 @@
 /** Retention, erasures and checks as the web server takes them; maintenance is not there. */
 import { beforeEach, describe, expect, it } from "vitest";
 
+import { LakeReportBuilder } from "../../../src/lake/check/lake-report.js";
 import { noteDefault } from "../../../src/lake/retention/retention-policy.js";
 import { tables } from "../../../src/lake/tables/tables.js";
 import { lakeComponents, retentionViews } from "../../../src/wire/web/lake-api.js";
@@ -192,4 +193,12 @@ it("takes checks of the lake", async () => {
   expect((await audit()).filter((line) => (line as string[])[1] === id)).toEqual([
     ["lake_check.create", id, { repair: "true", deep: "false" }],
   ]);
+
+  // A report of a release without checksums.
+  const { wrong_checksum: _, ...counts } = new LakeReportBuilder().build().counts;
+  const report = JSON.stringify({ counts: { ...counts, missing: 3 }, problems: [], notes: [] });
+  await t.web.database.sql`update lake_tasks set state = 'done', report = ${report}::text::jsonb where task_id = ${id}`;
+  const done = await t.as(t.admin, "GET", `/api/lake-checks/${id}`);
+  expect(done.json).toMatchObject({ report: { counts: { missing: 3, wrong_checksum: 0 } } });
+  expect(schemaProblem(lakeComponents.LakeCheck, done.json, lakeComponents)).toBeNull();
 });
