@@ -11,7 +11,8 @@ import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
 import { objectPath } from "../../src/lake/store/paths.js";
-import { columnsOfTable, quoteName, quoteText } from "../../src/lake/tables/duckdb-types.js";
+import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
+import { quoteName, quoteText } from "../../src/runtime/text/sql-text.js";
 
 /** An object of the lake as the catalogue has it. */
 export interface LakeObject {

@@ -7,6 +7,7 @@ import type { ReadPolicy } from "../auth/grants/read-policy.js";
 import { readSnapshot, type Sql } from "../db/sql.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "../lake/cache/lake-files.js";
 import { ServiceError } from "../runtime/errors.js";
+import { quoteName } from "../runtime/text/sql-text.js";
 import type { ArrowField } from "../wire/flight/flight-arrow.js";
 import type { PartitionMerger } from "./admin/admin.js";
 import type { AskOptions, QueryBackend, QueryStream } from "./backend/backend.js";
@@ -21,7 +22,6 @@ import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import { type QueryRecord, startRecord } from "./query-record.js";
 import { inSequence } from "./sequence.js";
-import { quoteName } from "../lake/tables/duckdb-types.js";
 import { type ViewName, viewNamesFor } from "./sql/views.js";
 import type { QueryCaller, QueryStatement } from "./statement.js";
 

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { runTask } from "../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { effort } from "../helpers/effort.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
@@ -106,7 +107,7 @@ function goes(row: Row, { audience, where, begin, end }: Erase): boolean {
   return (row.audience ?? "public") === audience && matches && within;
 }
 
-const text = (value: string | null): string => (value === null ? "NULL" : `'${value.replaceAll("'", "''")}'`);
+const text = (value: string | null): string => (value === null ? "NULL" : quoteText(value));
 /** JSON in which a key may stand twice. */
 const json = (pairs: Row["attributes"]): string =>
   text(`{${pairs.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`);

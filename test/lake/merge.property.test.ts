@@ -8,10 +8,11 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { AudienceFilter } from "../../src/db/audience-filter.js";
-import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
+import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { levelOfWidth } from "../../src/lake/merge/merge-plan.js";
 import { retirePartitions } from "../../src/lake/retire.js";
+import { quoteName } from "../../src/runtime/text/sql-text.js";
 import { effort } from "../helpers/effort.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";

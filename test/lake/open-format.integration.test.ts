@@ -5,7 +5,8 @@ import { connect, staticKey } from "telemetry-service-client";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import type { TableName } from "../../src/lake/tables/tables.js";
-import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
+import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
+import { quoteName } from "../../src/runtime/text/sql-text.js";
 import {
   guideHour,
   type OpenFormatWorld,

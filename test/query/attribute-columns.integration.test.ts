@@ -4,12 +4,12 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import { noon } from "../helpers/noon.js";
-import { quoteText } from "../../src/lake/tables/duckdb-types.js";
 
 let t: TestAnalytics;
 

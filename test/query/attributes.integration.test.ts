@@ -1,7 +1,7 @@
 /** `attr` and its kin: one attribute of a row as text, number or truth. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { quoteText } from "../../src/lake/tables/duckdb-types.js";
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
 

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Tables, translateDocument, Translation } from "../../src/query/cluster/translate.js";
 import { parseTree } from "../../src/query/gate/syntax-tree.js";
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;
@@ -19,7 +20,7 @@ const columns = [
 const tables: Tables = new Map(["a", "b", "c"].map((name) => [name, { sql: `SELECT * FROM ${name}`, columns }]));
 
 async function translated(sql: string): Promise<string> {
-  const rows = await engine.rows(`SELECT json_serialize_sql('${sql.replaceAll("'", "''")}')`);
+  const rows = await engine.rows(`SELECT json_serialize_sql(${quoteText(sql)})`);
   return translateDocument(parseTree(String(rows[0]?.[0])), new Translation(tables, 0n)).sql;
 }
 

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { gateText } from "../../src/query/backend/inspect.js";
-import { quoteName } from "../../src/lake/tables/duckdb-types.js";
+import { quoteName } from "../../src/runtime/text/sql-text.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { emptySource, type FileSource } from "../../src/query/sql/file-source.js";
 import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
     const file = path.join(t.lakeDirectory, `it's ${name} ${i}.parquet`);
     await connection.run(
       `COPY (SELECT ${select} FROM range(${rowsPerFile}) rows(r), (SELECT ${i} AS i) file)
-       TO '${file.replaceAll("'", "''")}'`,
+       TO ${quoteText(file)}`,
     );
     return file;
   };

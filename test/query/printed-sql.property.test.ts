@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { parseTree, printTree, withNumerals } from "../../src/query/gate/syntax-tree.js";
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { effort } from "../helpers/effort.js";
 
 let instance: DuckDBInstance;
@@ -55,7 +56,7 @@ const literal: fc.Arbitrary<string> = fc.oneof(
   fc.tuple(sign, digits(18), fc.integer({ min: -5, max: 5 })).map(([minus, n, e]) => `${minus}${n}e${e}`),
   fc
     .string({ unit: fc.constantFrom("'", '"', "\\", "$svc_number_1.0_", "\n", "é", "\u{1f600}", "a", " ") })
-    .map((text) => `'${text.replaceAll("'", "''")}'`),
+    .map(quoteText),
   fc.constantFrom(
     "0.0e0",
     "-0.0e0",

@@ -2,6 +2,7 @@
 import { connect, type FlightSqlClient, staticKey } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
@@ -201,7 +202,7 @@ describe("log_pattern", () => {
     ["é 'ü' 3.", "é <str> <num>."],
     ["", ""],
   ])("of %s is %s", async (msg, pattern) => {
-    expect(await t.plainRows(`SELECT log_pattern('${msg.replaceAll("'", "''")}') AS p`)).toEqual([{ p: pattern }]);
+    expect(await t.plainRows(`SELECT log_pattern(${quoteText(msg)}) AS p`)).toEqual([{ p: pattern }]);
   });
 
   it("of null is null, of other values that of their text, and of a long text that of its begin", async () => {

@@ -1,6 +1,7 @@
 /** Views of traces, calls between services and exceptions, against rows whose answer is known. */
 import { beforeAll, describe, expect, it } from "vitest";
 
+import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { fileViews, isTraceFunction } from "../../src/query/sql/views.js";
@@ -29,7 +30,7 @@ interface Span {
   readonly event?: string;
 }
 
-const textSql = (text: string | undefined): string => (text === undefined ? "NULL" : `'${text.replaceAll("'", "''")}'`);
+const textSql = (text: string | undefined): string => (text === undefined ? "NULL" : quoteText(text));
 
 /** An object with these spans. */
 async function store(spans: readonly Span[], audience = "public"): Promise<void> {

@@ -5,10 +5,11 @@ import {
   attributesSql,
   type ObjectAttributes,
 } from "../tables/attributes.js";
-import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js";
 import type { EngineValue } from "../../engine/protocol.js";
+import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
 import { tableLayouts } from "../parquet/layout.js";
+import { columnsOfTable } from "../tables/duckdb-types.js";
 import { type ColumnDefinition, type TableName, tables } from "../tables/tables.js";
 
 /** A source with its object as a file. */

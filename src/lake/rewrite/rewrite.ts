@@ -11,6 +11,7 @@
  */
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { quoteText } from "../../runtime/text/sql-text.js";
 import { engineError } from "../engine-error.js";
 import { withObjects } from "../merge/local-objects.js";
 import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
@@ -21,7 +22,6 @@ import type { MergeSource } from "../merge/merge-plan.js";
 import { replacePartitions } from "../merge/merge-publish.js";
 import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
 import { publishDeadline } from "../publish-deadline.js";
-import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 
 /** Where a rewrite can be cut off, for tests. */

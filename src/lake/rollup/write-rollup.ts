@@ -2,11 +2,11 @@
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 
+import { quoteText } from "../../runtime/text/sql-text.js";
 import { isOutOfMemory } from "../engine-error.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import type { ObjectStore, Written } from "../store/object-store.js";
 import { settleObject } from "../store/settle-object.js";
-import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
 import { sharedPairsSql } from "./calls.js";

@@ -3,7 +3,7 @@
  * (`properties`), those that occur often as columns `attr.<name>`: what `attr(properties, '<name>')` gives, row by row.
  * The catalogue knows which an object has, and the names of all attributes in it.
  */
-import { quoteName, quoteText } from "./duckdb-types.js";
+import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
 
 /** What an object tells about the attributes of its rows. */
 export interface ObjectAttributes {

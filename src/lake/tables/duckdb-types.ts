@@ -1,5 +1,8 @@
-/** The tables of the lake in DuckDB's words, and names and text quoted for its SQL. */
+/** The tables of the lake in DuckDB's words. */
+import { quoteName } from "../../runtime/text/sql-text.js";
 import { type ColumnDefinition, type LeafDefinition, type TableName, tables } from "./tables.js";
+
+export { quoteText } from "../../runtime/text/sql-text.js";
 
 /** Columns of a view or table: names and DuckDB types. */
 export type RowColumns = readonly (readonly [name: string, type: string])[];
@@ -9,16 +12,6 @@ export function columnsOfTable(table: TableName): RowColumns {
   return Object.entries(tables[table] as Record<string, ColumnDefinition>).map(
     ([name, column]) => [name, duckdbType(column)] as const,
   );
-}
-
-/** Quotes an identifier. */
-export function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
-/** Quotes a string literal. */
-export function quoteText(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
 }
 
 /** A column's type in DuckDB. */

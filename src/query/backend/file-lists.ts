@@ -7,8 +7,8 @@
  * A statement that reads files is bound at every start: DuckDB keeps no plan of one, for the files may have
  * changed. Were it otherwise, a query would read first files only; the tests over many files would fail.
  */
+import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
 import { type ListSql, literalList } from "../sql/file-source.js";
-import { quoteName, quoteText } from "../../lake/tables/duckdb-types.js";
 
 /** Shorter lists are written out: setting a variable costs two statements. */
 const fewFiles = 64;

@@ -5,6 +5,7 @@
  */
 import type { EngineStep, FieldNames, ParameterType, StepResult } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { quoteName } from "../../runtime/text/sql-text.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
@@ -30,7 +31,6 @@ import {
 } from "../gate/parameters.js";
 import { placeholders } from "../gate/own-columns.js";
 import { constantInteger, constantText } from "../gate/syntax-tree.js";
-import { quoteName } from "../../lake/tables/duckdb-types.js";
 import {
   catalogueViews,
   createFileViewSql,

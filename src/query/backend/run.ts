@@ -4,7 +4,8 @@ import type { ServiceError } from "../../runtime/errors.js";
 import { FileLists } from "./file-lists.js";
 import type { Executable } from "./inspect.js";
 import type { FileSource } from "../sql/file-source.js";
-import { quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
+import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
 import { createFileViewSql, createRowTableSql, type FileView } from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */

@@ -1,6 +1,7 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { isRefused } from "../../lake/bad-objects.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { quoteText } from "../../runtime/text/sql-text.js";
 import { withoutAdvice } from "../gate/syntax-error.js";
 import { comparedTime } from "../sql/file-source.js";
 
@@ -80,7 +81,7 @@ function withoutRewrites(message: string): string {
   const time = words.endsWith("' to INT64")
     ? /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1]
     : undefined;
-  const isCompared = line.includes(comparedTime) && line.includes(`'${time?.replaceAll("'", "''")}'`);
+  const isCompared = time !== undefined && line.includes(comparedTime) && line.includes(quoteText(time));
   return isCompared
     ? `Conversion Error: time is compared with '${time}', which is no time between 1677-09-22 and 2262-04-11`
     : words;

@@ -1,8 +1,9 @@
 /** The rows of a table: SQL over the objects that a query reads of it. Every name in here is ours. */
 import { attributePlaces } from "../../lake/catalogue.js";
 import { attributeColumnSql, isPlainAttribute } from "../../lake/tables/attributes.js";
-import { columnsOfTable, quoteName, quoteText } from "../../lake/tables/duckdb-types.js";
+import { columnsOfTable } from "../../lake/tables/duckdb-types.js";
 import type { TableName } from "../../lake/tables/tables.js";
+import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
 
 /** Objects do not hold this column: it is the audience of the object. */
 export const audienceColumn = ["audience", "VARCHAR"] as const;

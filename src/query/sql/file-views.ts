@@ -1,7 +1,8 @@
 /** The views over the rows of one table, and over the elements of a span's lists. */
-import { columnsOfTable, duckdbLeaf, duckdbType, quoteName, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import { columnsOfTable, duckdbLeaf, duckdbType, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import { type TableName, tables } from "../../lake/tables/tables.js";
 import { minuteSql } from "../../lake/rollup/rollup.js";
+import { quoteName } from "../../runtime/text/sql-text.js";
 import { audienceColumn, whereSql } from "./file-source.js";
 import { exactTime, type FileViewDefinition, noTime } from "./file-view.js";
 import { kindNames, levelNames, nameSql, statusNames } from "./value-names.js";

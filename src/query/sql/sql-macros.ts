@@ -2,7 +2,7 @@
  * Functions that DuckDB lacks, in SQL: definitions for `CREATE MACRO`, run once in an instance, before
  * its first query. One with the name of a DuckDB function replaces it.
  */
-import { quoteText } from "../../lake/tables/duckdb-types.js";
+import { quoteText } from "../../runtime/text/sql-text.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 
 /**

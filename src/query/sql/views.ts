@@ -2,7 +2,8 @@
  * What an analyst sees: names, columns and types of the views, and the SQL that makes each of them from
  * files or rows. Every name in here is ours; no caller's text goes into this SQL.
  */
-import { quoteName, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
+import { quoteName } from "../../runtime/text/sql-text.js";
 import {
   type AttributeColumn,
   comparedTime,

@@ -10,7 +10,8 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import type { Sql } from "../../../src/db/sql.js";
 import { objectPath } from "../../../src/lake/store/paths.js";
 import type { TableName } from "../../../src/lake/tables/tables.js";
-import { columnsOfTable, quoteName, quoteText } from "../../../src/lake/tables/duckdb-types.js";
+import { columnsOfTable } from "../../../src/lake/tables/duckdb-types.js";
+import { quoteName, quoteText } from "../../../src/runtime/text/sql-text.js";
 
 export interface TestLake {
   readonly directory: string;

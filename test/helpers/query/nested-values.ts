@@ -3,6 +3,8 @@ import type { Table } from "apache-arrow";
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
+import { quoteText } from "../../../src/runtime/text/sql-text.js";
+
 const text = fc.oneof(
   fc.string({ unit: "grapheme-ascii", maxLength: 30 }),
   fc.string({ unit: "grapheme", maxLength: 12 }),
@@ -41,7 +43,7 @@ export async function checkNestedValues(query: (sql: string, messageBytes: numbe
         const expected = JSON.parse(json) as unknown[];
         const shape = '[{"name":"VARCHAR","numbers":["INTEGER"],"texts":["VARCHAR"],"flag":"BOOLEAN"}]';
         const table = await query(
-          `SELECT v FROM (SELECT c, unnest(from_json('${json.replaceAll("'", "''")}', '${shape}')) AS v, generate_subscripts(from_json('${json.replaceAll("'", "''")}', '${shape}'), 1) AS n FROM range(${copies}) r(c)) ORDER BY c, n`,
+          `SELECT v FROM (SELECT c, unnest(from_json(${quoteText(json)}, '${shape}')) AS v, generate_subscripts(from_json(${quoteText(json)}, '${shape}'), 1) AS n FROM range(${copies}) r(c)) ORDER BY c, n`,
           messageBytes,
         );
         const read = Array.from(table.getChildAt(0) ?? [], plain);

@@ -3,6 +3,7 @@
  * statements that write, attach, install and load, and settings that would open the way for what follows. Nothing in it
  * tells the clock or leaves anything to chance.
  */
+import { quoteText } from "../../../src/runtime/text/sql-text.js";
 import { seededRandom } from "../seeded-random.js";
 
 export interface RandomFileSqlOptions {
@@ -33,7 +34,6 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
     }
     return item;
   };
-  const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
   const own = (): OwnDirectory => pick(o.own);
   let written = 0;
 
@@ -83,7 +83,7 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
     random() < 0.1
       ? pick(["/etc/passwd", "/proc/self/environ", "/proc/self/maps", "/proc/self/cmdline"])
       : said(pick(o.hidden));
-  const path = (): string => quote(random() < 0.15 ? own().file : target());
+  const path = (): string => quoteText(random() < 0.15 ? own().file : target());
 
   /** Something to select from. */
   const reader = (): string => {
@@ -93,13 +93,13 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
       case 1:
         return `"${target().replaceAll('"', "")}"`;
       case 2:
-        return `${pick(["read_parquet", "read_csv", "read_json", "read_text", "read_blob"])}([${quote(own().file)}, ${path()}])`;
+        return `${pick(["read_parquet", "read_csv", "read_json", "read_text", "read_blob"])}([${quoteText(own().file)}, ${path()}])`;
       case 3:
         return `read_parquet(${path()}, ${pick(["union_by_name = true", "filename = true", "hive_partitioning = true", "file_row_number = true"])})`;
       case 4:
         return `parquet_bloom_probe(${path()}, 'msg', 'x')`;
       case 5:
-        return `query(${quote(`SELECT * FROM read_text(${path()})`)})`;
+        return `query(${quoteText(`SELECT * FROM read_text(${path()})`)})`;
       default:
         return `${pick(readers)}(${path()})`;
     }
@@ -126,9 +126,9 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
   const statement = (): string => {
     switch (below(16)) {
       case 0:
-        return `COPY (${query()}) TO ${quote(newFile())}`;
+        return `COPY (${query()}) TO ${quoteText(newFile())}`;
       case 1:
-        return `COPY (SELECT 1 AS a) TO ${pick([path(), quote(`${o.outside}/${written++}.csv`)])}`;
+        return `COPY (SELECT 1 AS a) TO ${pick([path(), quoteText(`${o.outside}/${written++}.csv`)])}`;
       case 2:
         return `CREATE TABLE copied${written++} AS ${query()}`;
       case 3:
@@ -136,7 +136,7 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
       case 4:
         return `ATTACH ${path()} AS other${written++}${pick(["", " (READ_ONLY)", " (TYPE sqlite)"])}`;
       case 5:
-        return `EXPORT DATABASE ${pick([path(), quote(o.outside)])}`;
+        return `EXPORT DATABASE ${pick([path(), quoteText(o.outside)])}`;
       case 6:
         return `IMPORT DATABASE ${path()}`;
       case 7:
@@ -151,7 +151,7 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
       case 12:
         return pick([
           `CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b', SCOPE ${path()})`,
-          `CALL enable_logging(storage = 'file', storage_config = {'path': ${quote(o.outside)}})`,
+          `CALL enable_logging(storage = 'file', storage_config = {'path': ${quoteText(o.outside)}})`,
           `CALL load_aws_credentials(${path()})`,
           `CREATE PERSISTENT SECRET s (TYPE http)`,
           "CHECKPOINT",
@@ -164,13 +164,13 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
 
   const setting = (): string => {
     const value = pick([
-      quote(o.root),
-      quote("/"),
-      `[${quote(o.root)}]`,
+      quoteText(o.root),
+      quoteText("/"),
+      `[${quoteText(o.root)}]`,
       "['/']",
       "true",
       "false",
-      quote(`${o.outside}/${written++}`),
+      quoteText(`${o.outside}/${written++}`),
     ]);
     const name = pick(settings);
     return pick([

@@ -4,6 +4,7 @@
  * SUMMARIZE and EXPLAIN; casts that fail and tell a value when they meet one; statements with parameters. What is valid
  * gives the same rows however often it runs (no clock, no chance, no order).
  */
+import { quoteText } from "../../../src/runtime/text/sql-text.js";
 import { seededRandom } from "../seeded-random.js";
 
 export interface RandomSqlOptions {
@@ -28,7 +29,6 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   const random = seededRandom(o.seed);
   const below = (n: number): number => Math.floor(random() * n);
   const pick = (items: readonly string[]): string => items[below(items.length)] ?? "";
-  const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
   const columns = {
     log_entries: [
@@ -104,12 +104,12 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   const word = (): string => {
     const text = pick(o.words);
     if (bound === null || bound.length >= 5 || random() < 0.5) {
-      return quote(text);
+      return quoteText(text);
     }
     bound.push(text);
     return `CAST($${bound.length} AS VARCHAR)`;
   };
-  const path = (): string => quote(pick(o.paths));
+  const path = (): string => quoteText(pick(o.paths));
 
   const scalar = (names: readonly string[], depth: number): string => {
     const column = names.length === 0 ? word() : pick(names);
@@ -126,7 +126,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           names.includes("exp_histogram") ? "exp_histogram_quantile(0.5, exp_histogram)" : "1",
         ]);
       case 29:
-        return `list_aggregate([${text()}, ${word()}], ${quote(pick(["max", "string_agg", "histogram", "getenv", "write_log"]))})`;
+        return `list_aggregate([${text()}, ${word()}], ${quoteText(pick(["max", "string_agg", "histogram", "getenv", "write_log"]))})`;
       case 28:
         return names.includes("time")
           ? `CAST(${pick(["date_trunc('minute', time)", "date_bin('1 minute', time)", "time_bucket('1 hour', max(time) OVER ())"])} AS VARCHAR)`
@@ -249,7 +249,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 3:
         return `NOT (${condition(names, depth - 1)})`;
       case 4:
-        return names.includes("process_id") ? `process_id = ${quote(pick(o.processIds))}` : "true";
+        return names.includes("process_id") ? `process_id = ${quoteText(pick(o.processIds))}` : "true";
       case 5:
         return names.includes("time")
           ? `time >= make_timestamp_ns(${1_763_726_400_000_000_000 + below(200) * 1000})`
@@ -310,7 +310,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           return ["telemetry.information_schema.tables", ["table_name", "table_type"]];
         case 0:
           return [
-            `view_instance(${quote(pick(["log_entries", "spans", "measures", "counter_increases"]))}, ${quote(pick(o.processIds))})`,
+            `view_instance(${quoteText(pick(["log_entries", "spans", "measures", "counter_increases"]))}, ${quoteText(pick(o.processIds))})`,
             ["time", "process_id"],
           ];
         case 1:
@@ -337,7 +337,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 9: {
         const [inner] = source(0);
         return [
-          `(SELECT * FROM ${inner} PIVOT (count(*) FOR process_id IN (${quote(pick(o.processIds))}, ${quote(pick(o.processIds))}))) AS pivoted`,
+          `(SELECT * FROM ${inner} PIVOT (count(*) FOR process_id IN (${quoteText(pick(o.processIds))}, ${quoteText(pick(o.processIds))}))) AS pivoted`,
           [],
         ];
       }
@@ -389,7 +389,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   /** Functions of a trace, and of a range of time. */
   const functionSource = (): readonly [string, readonly string[]] => {
-    const trace = pick([quote(o.trace), quote(o.trace.toUpperCase()), word()]);
+    const trace = pick([quoteText(o.trace), quoteText(o.trace.toUpperCase()), word()]);
     const range = pick(["", "'2025-11-21T12:00:00Z', '2025-11-22'", `'2025-11-21', ${word()}`]);
     switch (below(4)) {
       case 0:

@@ -1,4 +1,5 @@
 /** What metadata says of the type of a column, beside its Arrow field. */
+import { quoteName } from "../../../runtime/text/sql-text.js";
 import type { ArrowField, TimeUnit } from "../../../wire/flight/flight-arrow.js";
 import { sizeOfType } from "./xdbc-types.js";
 
@@ -74,5 +75,5 @@ function nameOf({ type, children }: ArrowField): string {
 }
 
 function members(children: readonly ArrowField[]): string {
-  return children.map((child) => `"${child.name.replaceAll('"', '""')}" ${nameOf(child)}`).join(", ");
+  return children.map((child) => `${quoteName(child.name)} ${nameOf(child)}`).join(", ");
 }

@@ -7,6 +7,7 @@ import type { Row } from "telemetry-service-client/flight/query-result";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
 import type { Caller } from "../../../auth/caller.js";
 import { ServiceError } from "../../../runtime/errors.js";
+import { quoteText } from "../../../runtime/text/sql-text.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
 import type { DataSources } from "./data-sources.js";
 import { failureOf } from "./query-failure.js";
@@ -42,7 +43,8 @@ export async function addDenial(
   by: DenialCaller,
   { match_expr, reason }: OperationInput<"addDenial">["body"],
 ): Promise<Denial> {
-  const sql = `SELECT * FROM deny_queries(${literal(match_expr)}, ${literal(reason)})`;
+  // The admin functions take no parameters, only text that is written out.
+  const sql = `SELECT * FROM deny_queries(${quoteText(match_expr)}, ${quoteText(reason)})`;
   const [row] = await rowsOf(sources, by, sql);
   if (row === undefined) {
     throw new ServiceError("INTERNAL", "deny_queries() gave no row");
@@ -52,7 +54,7 @@ export async function addDenial(
 
 /** @returns the rule that was there */
 export async function removeDenial(sources: DataSources, by: DenialCaller, ruleId: string): Promise<Denial> {
-  const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${literal(ruleId)})`);
+  const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${quoteText(ruleId)})`);
   if (row === undefined) {
     throw new ServiceError("NOT_FOUND", "there is no such rule");
   }
@@ -66,14 +68,9 @@ export async function testDenial(
   { match_expr, sql, user, email, client }: OperationInput<"testDenial">["body"],
 ): Promise<boolean> {
   const { caller } = by;
-  const values = [match_expr, sql, user ?? caller.name, email ?? caller.email ?? "", client ?? ""].map(literal);
+  const values = [match_expr, sql, user ?? caller.name, email ?? caller.email ?? "", client ?? ""].map(quoteText);
   const rows = await rowsOf(sources, by, `SELECT * FROM test_query_denial(${values.join(", ")})`);
   return rows[0]?.["matches"] === true;
-}
-
-/** The admin functions take no parameters, only text that is written out. */
-function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
 }
 
 async function rowsOf(sources: DataSources, { idToken, signal }: DenialCaller, sql: string): Promise<Row[]> {
