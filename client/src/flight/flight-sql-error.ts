@@ -118,7 +118,8 @@ const distrusted = /Last error: (?:Error)?(?: \[\w+\])?(?:: )?(?<reason>[^:]*\bc
 /** Those that grpc-js gives when it had one, which ended under a call. */
 const brokenConnection = /^(?:Connection dropped$|(?:read|write) E[A-Z]+$)/;
 
-function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
+/** Whether it is how grpc-js says that a call failed: with the status of the server, or one of its own. */
+export function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
   return (
     error instanceof Error &&
     "code" in error &&

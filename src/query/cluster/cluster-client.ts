@@ -1,14 +1,8 @@
 /** Spark Connect over gRPC: sessions of one query each. Retries nothing, and starts nothing again. */
 import { randomUUID } from "node:crypto";
 
-import {
-  Client,
-  type ClientReadableStream,
-  credentials,
-  Metadata,
-  type ServiceError as GrpcError,
-  status,
-} from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, credentials, Metadata, status } from "@grpc/grpc-js";
+import { isGrpcError } from "telemetry-service-client/flight/flight-sql-error";
 
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import {
@@ -197,10 +191,6 @@ export class ClusterClient {
       }
     }
   }
-}
-
-function isGrpcError(error: unknown): error is GrpcError {
-  return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
 }
 
 function clusterError(error: unknown): ClusterError {
