@@ -26,7 +26,8 @@
  *
  * Postgres listens on a free port of 127.0.0.1, on no Unix socket, and asks for the password (SCRAM).
  */
-import net from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { acquireDirectoryLock } from "../../runtime/directory-lock.js";
@@ -126,19 +127,12 @@ export async function startEmbeddedPostgres(o: EmbeddedPostgresOptions): Promise
 
 /** A port of 127.0.0.1 that is free now. Postgres cannot choose one itself (it takes no port 0). */
 async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host: "127.0.0.1", port: 0, exclusive: true }, resolve);
-  });
-  const address = server.address();
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
-  if (address === null || typeof address === "string") {
-    throw new ServiceError("INTERNAL", "no port");
-  }
-  return address.port;
+  const server = createServer().listen({ host: "127.0.0.1", port: 0, exclusive: true });
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
 }
 
 async function startOnFreePort(
