@@ -1,9 +1,11 @@
 /** LakeSail Sail as a Flight SQL server, the peer of `pnpm bench query --peer sail`. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+
+import { freePort } from "../../test/helpers/free-port.js";
 
 /** A running Sail. */
 export interface Sail {
@@ -17,6 +19,7 @@ export interface Sail {
 export async function startSail(programs: string, directory: string): Promise<Sail> {
   const program = path.join(programs, "sail");
   const version = execFileSync(program, ["--version"], { encoding: "utf8" }).trim();
+  // Sail takes a port, and none for "any".
   const port = await freePort();
   const child = spawn(program, ["flight", "server", "--port", String(port)], {
     cwd: directory,
@@ -38,17 +41,6 @@ export async function startSail(programs: string, directory: string): Promise<Sa
       await ended;
     },
   };
-}
-
-/** Sail takes a port, and none for "any". */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** Whether something listens there, on this machine. */

@@ -5,7 +5,8 @@ import { accessSync, constants, writeFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { freePort, listens } from "../load/sail.js";
+import { freePort } from "../../test/helpers/free-port.js";
+import { listens } from "../load/sail.js";
 import { bareEnvironment } from "../run/machine.js";
 import { Usage } from "../run/options.js";
 
