@@ -112,7 +112,6 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
       uri: `grpc://${analytics}`,
       key: keys["tenant"] ?? "",
       serverPid: pid,
-      engine: "engine-process",
       forMs: values["kill-minutes"] * 60_000,
       atOnce: 4,
     });

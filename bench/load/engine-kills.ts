@@ -1,9 +1,9 @@
 /** Kills a server's child processes at random moments while results are read, and judges the results. */
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { connect, FlightSqlError } from "telemetry-service-client";
 import { staticKey } from "telemetry-service-client";
+import { childrenOf, signal } from "../../test/helpers/processes.js";
 import { vary } from "./attacks.js";
 
 /** What became of the queries. */
@@ -15,23 +15,6 @@ export interface KillReport {
   readonly failed: number;
   /** Ended well with other rows than theirs, one sentence each. There must be none. */
   readonly wrong: readonly string[];
-}
-
-/** Processes whose parent is `pid` and whose command line contains `name`. */
-export function childrenOf(pid: number, name: string): number[] {
-  return readdirSync("/proc").flatMap((entry) => {
-    if (!/^\d+$/u.test(entry)) {
-      return [];
-    }
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
-      const line = readFileSync(`/proc/${entry}/cmdline`, "utf8");
-      return parent === pid && line.includes(name) ? [Number(entry)] : [];
-    } catch {
-      return []; // ended in between
-    }
-  });
 }
 
 /** Queries whose results are known: rows, and their sum. */
@@ -56,12 +39,10 @@ export async function killEngines(o: {
   readonly uri: string;
   readonly key: string;
   readonly serverPid: number;
-  /** Part of an engine's command line. */
-  readonly engine: string;
   readonly forMs: number;
   readonly atOnce: number;
 }): Promise<KillReport> {
-  const { uri, key, serverPid, engine, forMs, atOnce } = o;
+  const { uri, key, serverPid, forMs, atOnce } = o;
   const endMs = performance.now() + forMs;
   const counts = { kills: 0, whole: 0, failed: 0 };
   // A busy machine may need longer for an engine than engines live.
@@ -100,17 +81,12 @@ export async function killEngines(o: {
   const kill = async (): Promise<void> => {
     while (!isOver()) {
       await sleep(50 + Math.random() * 400);
-      const engines = childrenOf(serverPid, engine);
+      const engines = childrenOf(serverPid, "engine-process");
       const victim = engines[Math.floor(Math.random() * engines.length)];
       if (victim === undefined) {
         continue;
       }
-      try {
-        process.kill(victim, "SIGKILL");
-        counts.kills++;
-      } catch {
-        // ended by itself
-      }
+      counts.kills += signal(victim, "SIGKILL") ? 1 : 0;
     }
   };
   try {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cacheAnnouncement } from "../helpers/object-cache/cache-world.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
-import { childrenOf, signal } from "./proc.js";
+import { childrenOf, signal } from "../helpers/processes.js";
 
 /** What a place in the cluster runs. */
 export type Role = "ingestion" | "analytics" | "maintenance" | "object-cache";

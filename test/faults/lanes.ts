@@ -9,7 +9,7 @@ import { persist } from "./chores.js";
 import type { Cluster, Place, Role } from "./cluster.js";
 import type { TrialLake } from "./lakes.js";
 import { pause } from "./pause.js";
-import { childrenOf, portsOf, signal } from "./proc.js";
+import { childrenOf, portsOf, signal } from "../helpers/processes.js";
 import { database, type FaultRecord, objectServer } from "./record.js";
 
 /** What the lanes work with. */

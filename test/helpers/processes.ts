@@ -16,8 +16,8 @@ function orNull<T>(read: () => T): T | null {
   }
 }
 
-/** Direct children of a process. */
-export function childrenOf(parent: number): number[] {
+/** Direct children of a process; with `name`, those whose command line contains it. */
+export function childrenOf(parent: number, name = ""): number[] {
   const found: number[] = [];
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/u.test(entry)) {
@@ -26,7 +26,8 @@ export function childrenOf(parent: number): number[] {
     const stat = orNull(() => readFileSync(`/proc/${entry}/stat`, "utf8"));
     const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
     // A process that has ended and was not waited for cannot be killed any more.
-    if (Number(fields?.[1]) === parent && fields?.[0] !== "Z") {
+    const isChild = Number(fields?.[1]) === parent && fields?.[0] !== "Z";
+    if (isChild && orNull(() => readFileSync(`/proc/${entry}/cmdline`, "utf8"))?.includes(name) === true) {
       found.push(Number(entry));
     }
   }

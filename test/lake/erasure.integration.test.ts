@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
-import { childrenOf } from "../../bench/load/engine-kills.js";
+import { childrenOf } from "../helpers/processes.js";
 import { BadObjects } from "../../src/lake/bad-objects.js";
 import { nextTask, runTask, type TaskPoint } from "../../src/lake/check/lake-tasks.js";
 import { databaseJson } from "../../src/lake/database-text.js";

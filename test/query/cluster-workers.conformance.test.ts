@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { processCpuSeconds } from "../../src/engine/process-cpu.js";
-import { childrenOf, signal } from "../faults/proc.js";
+import { childrenOf, signal } from "../helpers/processes.js";
 import { type Answer, type ClusterWorld, sortedRows, startClusterWorld } from "../helpers/query/cluster-world.js";
 import { findSail, startSail } from "../helpers/query/sail.js";
 import { startSailPods } from "../helpers/query/sail-pods.js";

@@ -3,7 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 
 import { vary } from "../../bench/load/attacks.js";
-import { childrenOf } from "../../bench/load/engine-kills.js";
+import { childrenOf } from "../helpers/processes.js";
 import { connectReader } from "../../bench/load/flight-reader.js";
 import { staticKey } from "telemetry-service-client";
 import { connect } from "telemetry-service-client";

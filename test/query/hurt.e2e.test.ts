@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { attacks } from "../../bench/load/attacks.js";
 import { sending } from "../../bench/load/bystanders.js";
-import { childrenOf, killEngines } from "../../bench/load/engine-kills.js";
+import { killEngines } from "../../bench/load/engine-kills.js";
+import { childrenOf } from "../helpers/processes.js";
 import { hurt } from "../../bench/load/hurting.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { sampled } from "../helpers/effort.js";
@@ -84,7 +85,6 @@ it("lets no result be taken for a whole one whose engine was killed", async () =
     uri: `grpc://${analytics}`,
     key: keys["tenant"] ?? "",
     serverPid: server.pid,
-    engine: "engine-process",
     forMs: 2_000,
     atOnce: 3,
   });
