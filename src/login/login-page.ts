@@ -1,7 +1,7 @@
 /** The pages that people see at the identity provider: whom to log in as, and what went wrong. Plain HTML, no script. */
 import { createHash } from "node:crypto";
 
-import { escapeHtml } from "../runtime/text/html.js";
+import { escapeHtml, htmlPage } from "../runtime/text/html.js";
 import { type Account, accounts } from "./accounts.js";
 
 /** A page, ready to be sent. */
@@ -90,21 +90,5 @@ function button({ email, name, summary }: Account): string {
 }
 
 function page(status: number, title: string, content: string): Page {
-  const body = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>${escapeHtml(title)}</h1>
-${content}
-</main>
-</body>
-</html>
-`;
-  return { status, headers, body };
+  return { status, headers, body: htmlPage(title, style, content) };
 }

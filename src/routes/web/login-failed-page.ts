@@ -1,7 +1,7 @@
 /** What a person sees whose login did not work: the error in words, and the way to another try. Plain HTML, no script. */
 import { createHash } from "node:crypto";
 
-import { escapeHtml } from "../../runtime/text/html.js";
+import { escapeHtml, htmlPage } from "../../runtime/text/html.js";
 import type { HttpAnswer } from "../http/answer.js";
 
 const style = `
@@ -25,23 +25,8 @@ export function loginFailedPage(
   o: { readonly message: string; readonly again: string },
 ): HttpAnswer {
   const sentence = `${o.message.slice(0, 1).toUpperCase()}${o.message.slice(1)}.`;
-  const body = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>The login did not work</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>The login did not work</h1>
-<p role="alert">${escapeHtml(sentence)}</p>
-<a href="${escapeHtml(o.again)}">Log in again</a>
-</main>
-</body>
-</html>
-`;
+  const content = `<p role="alert">${escapeHtml(sentence)}</p>
+<a href="${escapeHtml(o.again)}">Log in again</a>`;
   return {
     ...answer,
     headers: [
@@ -51,6 +36,6 @@ export function loginFailedPage(
       // The address of a callback has a code and a state.
       ["Referrer-Policy", "no-referrer"],
     ],
-    body,
+    body: htmlPage("The login did not work", style, content),
   };
 }
