@@ -2,7 +2,7 @@
  * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--peer sail] [--save]`
  *
  * The analytics server as a user runs it, in a process of its own, over a generated lake that is made
- * once (below SVC_BENCH_DIR, else the system's directory for temporary files) and found again.
+ * once (below BENCH_KEEP_DIR, else the system's directory for temporary files) and found again.
  *
  * first: time to the first batch of `SELECT 1`, flight info included, after 2000 others. scan: aggregations through the
  * server against bare DuckDB on the same files with as many threads. stream: results as Arrow tables in a process of
@@ -300,10 +300,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
     rows: count(50_000_000, "rows of the lake"),
     partitions: count(1000, "objects of the lake"),
     only: words(sections, sections.join(","), "what is measured"),
-    directory: text(
-      process.env["SVC_BENCH_DIR"] ?? process.env["BENCH_KEEP_DIR"] ?? tmpdir(),
-      "where the lake is kept",
-    ),
+    directory: text(process.env["BENCH_KEEP_DIR"] ?? tmpdir(), "where the lake is kept"),
     peer: word(["", "sail"], "", "what runs beside scan and stream"),
     "node-options": text("", "of the server"),
     save: flag("keeps the result under bench/results/"),

@@ -170,10 +170,7 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Fi
     partitions: count(fullObjects, "objects of the lake"),
     rounds: count(5, "times that each is asked, after once"),
     engine: word(["sail", "spark"], "sail", "what the cluster is"),
-    directory: text(
-      process.env["SVC_BENCH_DIR"] ?? process.env["BENCH_KEEP_DIR"] ?? tmpdir(),
-      "where the lake is kept",
-    ),
+    directory: text(process.env["BENCH_KEEP_DIR"] ?? tmpdir(), "where the lake is kept"),
     save: flag("keeps the result under bench/results/"),
   };
   const values = readOptions("cluster", "what the server adds to a cluster's time", options, argv);
