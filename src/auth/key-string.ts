@@ -53,7 +53,7 @@ export function generateKeyString(random: (bytes: number) => Uint8Array = random
 }
 
 /** True when `text` begins, at `start`, with the fixed prefix that marks a key. */
-export function hasKeyPrefix(text: string, start = 0): boolean {
+export function hasKeyPrefix(text: string, start: number): boolean {
   return text.startsWith(prefix, start);
 }
 

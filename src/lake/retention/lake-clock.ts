@@ -72,11 +72,7 @@ export function clockObstacle(
  * published would look like leftovers. One that is ahead only keeps leftovers longer.
  * @returns why orphans must stay, in a sentence, or null
  */
-export async function storeClockObstacle(
-  store: ObjectStore,
-  machineMs: () => number,
-  limits: Pick<ClockLimits, "differenceMs"> = clockLimits,
-): Promise<string | null> {
+export async function storeClockObstacle(store: ObjectStore, machineMs: () => number): Promise<string | null> {
   // Who looks for marks of databases passes over names that begin with a dot.
   const own = `${identityDirectory}/.clock-${randomUUID()}`;
   const beforeMs = machineMs();
@@ -85,7 +81,7 @@ export async function storeClockObstacle(
     for await (const { path, modifiedMs } of store.list(identityDirectory)) {
       if (path === own) {
         const behindMs = beforeMs - modifiedMs;
-        return behindMs > limits.differenceMs
+        return behindMs > clockLimits.differenceMs
           ? `the clock of the object store is ${Math.round(behindMs / 1000)} s behind that of this machine`
           : null;
       }

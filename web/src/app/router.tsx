@@ -7,7 +7,6 @@ import {
   lazyRouteComponent,
   Outlet,
   retainSearchParams,
-  type RouterHistory,
 } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 
@@ -25,7 +24,7 @@ import { StartFailed } from "./start-failed.js";
 /** What goes along from page to page. */
 const kept = ["from", "to", "refresh", "audience", "source"] as const;
 
-export function createAppRouter(history?: RouterHistory): ReturnType<typeof createRouter> {
+export function createAppRouter(): ReturnType<typeof createRouter> {
   const root = createRootRoute({
     component: Outlet,
     validateSearch: (search: Search): Search => search,
@@ -47,7 +46,6 @@ export function createAppRouter(history?: RouterHistory): ReturnType<typeof crea
   return createRouter({
     routeTree: root.addChildren([login, shell.addChildren([...routes, missing])]),
     basepath: baseUrl.pathname,
-    ...(history === undefined ? {} : { history }),
     parseSearch,
     stringifySearch,
     defaultPreload: "intent",
