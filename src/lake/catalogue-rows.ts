@@ -70,8 +70,8 @@ export interface PartitionRow {
   /** Relative to the object store's root. */
   readonly path: string;
   readonly fileBytes: number;
-  /** CRC-32 of the object's bytes. */
-  readonly checksum: number;
+  /** CRC-32 of the object's bytes; null: it has none yet. */
+  readonly checksum: number | null;
   readonly rowCount: number;
   readonly minTimeNs: bigint;
   readonly maxTimeNs: bigint;

@@ -14,7 +14,7 @@ export interface Partition {
   /** Relative to the object store's root. */
   readonly path: string;
   readonly fileBytes: number;
-  /** CRC-32; null of what was written before there were checksums. */
+  /** CRC-32; null: it has none yet. */
   readonly checksum: number | null;
   readonly rowCount: number;
   /** Bounds of the column `time`, nanoseconds since 1970 UTC; null when no row has one. */

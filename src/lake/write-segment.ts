@@ -36,6 +36,12 @@ export interface SegmentWrite {
 /** Objects of one segment that are on their way over a network at a time. */
 const parallelPuts = 8;
 
+/**
+ * Objects up to this size have a checksum from the start. It costs 0.09 us a record, which is nothing in a small batch and a
+ * twentieth of all in a large one; what is larger is merged soon, and has one then.
+ */
+const summedBytes = 128 << 10;
+
 /** A partition lists its processes up to this many. */
 const maxListedProcesses = 32;
 
@@ -106,7 +112,7 @@ function encodeObject(
     audience,
     path: objectPath(table, audience, insertTimeMs, partitionId),
     fileBytes: file.bytes,
-    checksum: checksumOf(file.chunks),
+    checksum: file.bytes <= summedBytes ? checksumOf(file.chunks) : null,
     rowCount: file.rowCount,
     minTimeNs: file.minTimeNs,
     maxTimeNs: file.maxTimeNs,

@@ -1,5 +1,5 @@
 /** What an encode thread does, without the thread. */
-import { deflateSync, gzipSync } from "node:zlib";
+import { crc32, deflateSync, gzipSync } from "node:zlib";
 
 import { compress, init } from "@bokuweb/zstd-wasm";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -98,8 +98,8 @@ test("each request has its result, and each audience and table its object", asyn
       { viewSet: "log_entries", audience: null, rowCount: 1 },
     ]),
   );
-  expect(commit.partitions.map(({ path, fileBytes }) => [path, fileBytes])).toEqual(
-    [...store.objects].map(([path, bytes]) => [path, bytes.length]),
+  expect(commit.partitions.map(({ path, fileBytes, checksum }) => [path, fileBytes, checksum])).toEqual(
+    [...store.objects].map(([path, bytes]) => [path, bytes.length, crc32(bytes)]),
   );
   expect(commit.blocks).toHaveLength(4);
   const good = requests.filter((_, index) => index !== 1);
@@ -134,6 +134,9 @@ describe("bodies that are larger than they claim", () => {
     const requests = [small, request(gzipSync(body), codeOf("gzip")), request(whole, codeOf("zstd"))];
     const objects = await encode(encoderOf(memoryStore(), 64 << 20), requests);
     expect(objects.found).toEqual([]);
+    // A large object has its checksum once it is merged.
+    const sums = toEncodedBatch(objects).commit.partitions.map(({ checksum }) => checksum);
+    expect(sums).toEqual(expect.arrayContaining([null, expect.any(Number)]));
     expect(objects.inflatedBytes).toBeGreaterThan(body.length);
   });
 });

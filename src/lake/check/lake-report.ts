@@ -3,13 +3,10 @@
 import type { PartitionRow } from "../catalogue-rows.js";
 
 /** A partition as a check needs it. */
-export interface CheckedPartition extends Pick<
+export type CheckedPartition = Pick<
   PartitionRow,
-  "partitionId" | "viewSet" | "audience" | "path" | "fileBytes" | "rowCount"
-> {
-  /** Null of what was written before there were checksums. */
-  readonly checksum: number | null;
-}
+  "partitionId" | "viewSet" | "audience" | "path" | "fileBytes" | "checksum" | "rowCount"
+>;
 
 /** What can be wrong, from the worst. */
 export type LakeProblemKind =

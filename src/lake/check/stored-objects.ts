@@ -2,12 +2,12 @@
 import { join } from "node:path";
 
 import { ServiceError } from "../../runtime/errors.js";
+import { quoteText } from "../../runtime/text/sql-text.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { everyValueSql } from "../merge/merge-sql.js";
 import { checksumOfFile } from "../store/checksum.js";
 import type { ObjectStore } from "../store/object-store.js";
-import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 import type { CheckContext } from "./check-lake.js";
 import type { CheckedPartition } from "./lake-report.js";

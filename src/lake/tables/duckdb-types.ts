@@ -2,8 +2,6 @@
 import { quoteName } from "../../runtime/text/sql-text.js";
 import { type ColumnDefinition, type LeafDefinition, type TableName, tables } from "./tables.js";
 
-export { quoteText } from "../../runtime/text/sql-text.js";
-
 /** Columns of a view or table: names and DuckDB types. */
 export type RowColumns = readonly (readonly [name: string, type: string])[];
 
