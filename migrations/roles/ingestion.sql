@@ -22,7 +22,7 @@ grant select, update (last_used_at) on ingestion_api_keys to telemetry_ingestion
 -- the catalogue: publish, merge, retire
 grant select, insert, delete on processes, streams, blocks, lakehouse_partitions, retired_objects
     to telemetry_ingestion;
-grant update (rollup_path, rollup_bytes) on lakehouse_partitions to telemetry_ingestion;
+grant update (rollup_path, rollup_bytes, min_insert_time) on lakehouse_partitions to telemetry_ingestion;
 
 -- usage per key and hour is added up
 grant select, insert, update on api_key_usage to telemetry_ingestion;

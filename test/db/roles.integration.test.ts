@@ -88,6 +88,7 @@ const allowed: Record<Role, readonly string[]> = {
     ]),
     "lakehouse_partitions: update rollup_path",
     "lakehouse_partitions: update rollup_bytes",
+    "lakehouse_partitions: update min_insert_time",
     "api_key_usage: select",
     "api_key_usage: insert",
     "api_key_usage: update",
