@@ -220,11 +220,14 @@ table lakehouse_partitions
     column attribute_names text[]
     column rollup_path text
     column rollup_bytes bigint
+    column checksum bigint
+    column rollup_checksum bigint
     constraint lakehouse_partitions_audience_check CHECK (((audience)::text ~ '^[A-Za-z0-9_-]+$'::text))
     constraint lakehouse_partitions_bucket_seconds_check CHECK ((bucket_seconds > 0))
     constraint lakehouse_partitions_check CHECK (((min_time_ns IS NULL) = (max_time_ns IS NULL)))
     constraint lakehouse_partitions_check1 CHECK ((min_time_ns <= max_time_ns))
     constraint lakehouse_partitions_check2 CHECK ((min_insert_time <= max_insert_time))
+    constraint lakehouse_partitions_checksum_check CHECK (((checksum >= 0) AND (checksum <= '4294967295'::bigint)))
     constraint lakehouse_partitions_file_bytes_check CHECK ((file_bytes > 0))
     constraint lakehouse_partitions_level_check CHECK (((level >= 0) AND (level <= 3)))
     constraint lakehouse_partitions_path_check CHECK ((path <> ''::text))
@@ -232,6 +235,7 @@ table lakehouse_partitions
     constraint lakehouse_partitions_pkey PRIMARY KEY (partition_id)
     constraint lakehouse_partitions_rollup CHECK (((rollup_path IS NULL) = (rollup_bytes IS NULL)))
     constraint lakehouse_partitions_rollup_bytes_check CHECK ((rollup_bytes > 0))
+    constraint lakehouse_partitions_rollup_checksum_check CHECK (((rollup_checksum >= 0) AND (rollup_checksum <= '4294967295'::bigint)))
     constraint lakehouse_partitions_rollup_path_check CHECK ((rollup_path <> ''::text))
     constraint lakehouse_partitions_row_count_check CHECK ((row_count >= 0))
     constraint lakehouse_partitions_view_set_check CHECK ((view_set <> ''::text))
