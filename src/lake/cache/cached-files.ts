@@ -16,10 +16,11 @@ import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { ParsedFooter } from "../parquet/row-groups.js";
+import { checksumOfHandle } from "../store/checksum.js";
 import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from "../store/object-store.js";
 import { type CacheCounts, createCacheCounts } from "./cache-counts.js";
 import { defaultCacheBytes } from "./default-cache-bytes.js";
-import { checksumOf, DiskCache, type WantedFile } from "./disk-cache.js";
+import { DiskCache, type WantedFile } from "./disk-cache.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
 import {
   footerFile,
@@ -246,7 +247,7 @@ class RemoteFiles implements LakeFiles {
       if (size !== fileBytes) {
         throw new DamagedObject("an object of the object store has another size than when it was stored");
       }
-      const found = await checksumOf(handle, signal);
+      const found = await checksumOfHandle(handle, signal);
       if (checksum === null || found === checksum || this.#origin === null || this.#doubted.get(name) === true) {
         return found;
       }

@@ -16,11 +16,11 @@ import { setMaxListeners } from "node:events";
 import { mkdirSync, renameSync, rmSync, statSync, unlinkSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
-import { crc32 } from "node:zlib";
 
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { unlessAborted } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
+import { checksumOfHandle } from "../store/checksum.js";
 import { Turns } from "../../runtime/turns.js";
 import type { CacheCounts } from "./cache-counts.js";
 
@@ -77,7 +77,6 @@ interface Waiting {
 
 const temporarySuffix = ".tmp";
 const parallelFetches = 16;
-const readBytes = 1 << 20;
 
 /** Files below one directory, of which this process is the only owner. */
 export class DiskCache {
@@ -455,7 +454,7 @@ async function isWhatItsNameSays(content: Content, signal: AbortSignal): Promise
   try {
     const { size, mtimeMs } = await handle.stat();
     const said = saidBy(content.file);
-    if (size !== said?.size || (await checksumOf(handle, signal)) !== said.crc) {
+    if (size !== said?.size || (await checksumOfHandle(handle, signal)) !== said.crc) {
       return false;
     }
     content.modifiedMs = mtimeMs;
@@ -477,23 +476,6 @@ function removeIfPossible(file: string): void {
     rmSync(file, { force: true, recursive: true });
   } catch {
     // See above.
-  }
-}
-
-/** CRC-32 of a whole file, holes included. */
-export async function checksumOf(handle: FileHandle, signal: AbortSignal): Promise<number> {
-  const buffer = Buffer.allocUnsafe(readBytes);
-  let crc = 0;
-  for (let at = 0; ;) {
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
-    if (bytesRead === 0) {
-      return crc;
-    }
-    if (signal.aborted) {
-      throw abortReason(signal);
-    }
-    crc = crc32(buffer.subarray(0, bytesRead), crc);
-    at += bytesRead;
   }
 }
 

@@ -16,7 +16,8 @@ import {
   tailBytes,
 } from "../parquet/row-groups.js";
 import type { NeededObject } from "./lake-files.js";
-import { checksumOf, type WantedFile } from "./disk-cache.js";
+import { checksumOfHandle } from "../store/checksum.js";
+import type { WantedFile } from "./disk-cache.js";
 
 /** Reads a part of an object. */
 export type ReadPart = (
@@ -65,7 +66,7 @@ export function footerFile(object: FooterOwner, read: ReadPart): WantedFile {
     bytes: guessFooterBytes(object),
     fill: async (handle, signal) => {
       await handle.writeFile(await readFooter(object, read, signal));
-      return checksumOf(handle, signal);
+      return checksumOfHandle(handle, signal);
     },
   };
 }
@@ -131,7 +132,7 @@ export function rowGroupFile(
       }
       const end = Math.max(magic.length, ...parts.map(({ start, length }) => start + length));
       await writeAt(handle, footerOf(whole, kept), end);
-      return checksumOf(handle, signal);
+      return checksumOfHandle(handle, signal);
     },
   };
 }
