@@ -37,14 +37,14 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
+import type { Underclaim } from "./claimed-bytes.js";
 import { codeIsOwnTelemetry, type IngestResult, type IngestSink, type PendingRequest } from "./request.js";
 import { WaitingRequests } from "./waiting-requests.js";
 
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
   readonly commit: SegmentCommit;
-  /** See `found` of {@link WaitingRequests}. */
-  readonly found: readonly { readonly audience: string | null; readonly factor: number }[];
+  readonly underclaims: readonly Underclaim[];
   /**
    * The result of a request of the batch, valid once `commit` has been committed; unavailable: there was no room for it,
    * and there is for the first of a batch; large: there is in a batch of large ones.
@@ -356,8 +356,8 @@ export class Batcher implements IngestSink, Component {
   #placed(batch: readonly PendingRequest[], encoded: EncodedBatch, large: boolean): Placed {
     const requests: PendingRequest[] = [];
     const results: IngestResult[] = [];
-    for (const { audience, factor } of encoded.found) {
-      (large ? this.#large : this.#queue).found(audience, factor);
+    for (const underclaim of encoded.underclaims) {
+      (large ? this.#large : this.#queue).learn(underclaim);
     }
     batch.forEach((request, index) => {
       const result = encoded.result(index);

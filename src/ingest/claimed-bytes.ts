@@ -32,6 +32,37 @@ export function expectedBytes(request: Claimant, factor: number): number {
   return factor === 1 || codeEncoding(request.code) === "identity" ? claimed : clamped(claimed, claimed * factor);
 }
 
+/** An audience whose compressed bodies were larger than they claimed, and how many times as large. */
+export interface Underclaim {
+  readonly audience: string | null;
+  readonly factor: number;
+}
+
+/** What the compressed bodies of a batch claimed, and what they were. */
+export class InflatedSizes {
+  readonly #sizes = new Map<string | null, { claimed: number; inflated: number }>();
+
+  add(claimant: Claimant, audience: string | null, inflated: number): void {
+    if (codeEncoding(claimant.code) === "identity") {
+      return;
+    }
+    const claimed = claimedBytes(claimant);
+    const sum = this.#sizes.get(audience);
+    if (sum === undefined) {
+      this.#sizes.set(audience, { claimed, inflated });
+    } else {
+      sum.claimed += claimed;
+      sum.inflated += inflated;
+    }
+  }
+
+  underclaims(): Underclaim[] {
+    return [...this.#sizes]
+      .filter(([, { claimed, inflated }]) => inflated > claimed)
+      .map(([audience, { claimed, inflated }]) => ({ audience, factor: inflated / claimed }));
+  }
+}
+
 const clamped = (least: number, claimed: number): number => Math.max(least, Math.min(claimed, mostBytes));
 
 function zstdBytes(view: DataView): number {

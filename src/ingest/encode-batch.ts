@@ -7,7 +7,7 @@ import type { Compression } from "../lake/parquet/column-chunk.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { writeSegment } from "../lake/write-segment.js";
 import type { EncodedBatch } from "./batcher.js";
-import { type Claimant, claimedBytes } from "./claimed-bytes.js";
+import { InflatedSizes, type Underclaim } from "./claimed-bytes.js";
 import { codeEncoding, codeFormat, codeSignal, type PendingRequest } from "./request.js";
 import {
   createResults,
@@ -36,17 +36,10 @@ export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
 export interface EncodedObjects extends Pick<ResultBatch, "words" | "texts"> {
   /** Bytes of the bodies after decompression. */
   readonly inflatedBytes: number;
-  /** Audiences whose compressed bodies were larger than they claimed, and how many times as large. */
-  readonly found: readonly FoundFactor[];
+  readonly underclaims: readonly Underclaim[];
   /** Places of the requests that only a batch of large ones has room for. */
   readonly large: readonly number[];
   readonly commit: PackedCommit;
-}
-
-/** See {@link EncodedObjects.found}. */
-export interface FoundFactor {
-  readonly audience: string | null;
-  readonly factor: number;
 }
 
 /** What encode threads offer. */
@@ -122,32 +115,7 @@ export class BatchEncoder implements EncodeApi {
       }
       index++;
     });
-    return { words: results.words, texts: results.texts, inflatedBytes, found: sizes.found(), large };
-  }
-}
-
-/** What compressed bodies claimed, and what they were. */
-class InflatedSizes {
-  readonly #sizes = new Map<string | null, { claimed: number; inflated: number }>();
-
-  add(claimant: Claimant, audience: string | null, inflated: number): void {
-    if (codeEncoding(claimant.code) === "identity") {
-      return;
-    }
-    const claimed = claimedBytes(claimant);
-    const sum = this.#sizes.get(audience);
-    if (sum === undefined) {
-      this.#sizes.set(audience, { claimed, inflated });
-    } else {
-      sum.claimed += claimed;
-      sum.inflated += inflated;
-    }
-  }
-
-  found(): FoundFactor[] {
-    return [...this.#sizes]
-      .filter(([, { claimed, inflated }]) => inflated > claimed)
-      .map(([audience, { claimed, inflated }]) => ({ audience, factor: inflated / claimed }));
+    return { words: results.words, texts: results.texts, inflatedBytes, underclaims: sizes.underclaims(), large };
   }
 }
 
@@ -175,7 +143,7 @@ export function toEncodedBatch(objects: EncodedObjects): EncodedBatch {
   const read = resultReader(objects);
   return {
     commit: unpackCommit(objects.commit),
-    found: objects.found,
+    underclaims: objects.underclaims,
     result: (index) => (large.has(index) ? { kind: "large" } : read(index)),
   };
 }

@@ -4,7 +4,7 @@
  *
  * Deficit round robin (Shreedhar and Varghese, 1995) within a batch.
  */
-import { expectedBytes } from "./claimed-bytes.js";
+import { expectedBytes, type Underclaim } from "./claimed-bytes.js";
 import type { PendingRequest } from "./request.js";
 
 /** Bytes, inflated, that an audience may add to a batch at its turn; what it does not use it has more the next time. */
@@ -22,7 +22,7 @@ interface Line {
 export class WaitingRequests {
   /** In the order of their next turns. */
   readonly #lines = new Map<string | null, Line>();
-  /** By how much compressed bodies are larger than they claim, of audiences of which that was found. */
+  /** By how much compressed bodies are larger than they claim, of audiences of which that is known. */
   readonly #factors = new Map<string | null, number>();
   #count = 0;
   #bytes = 0;
@@ -48,8 +48,8 @@ export class WaitingRequests {
     this.#bytes += request.length;
   }
 
-  /** An audience's compressed bodies were so many times as large as they had claimed. Each batch halves what is found. */
-  found(audience: string | null, factor: number): void {
+  /** The audience's next compressed bodies count for so much more; each of its batches halves that. */
+  learn({ audience, factor }: Underclaim): void {
     this.#factors.set(audience, Math.max(factor, this.#factors.get(audience) ?? 1));
   }
 

@@ -63,7 +63,7 @@ function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number
             fail: reject,
             done: (stored = own, without = [], kind = "unavailable") => {
               resolve({
-                found: [],
+                underclaims: [],
                 commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
                 result: (index) =>
                   without.includes(own[index] ?? "")

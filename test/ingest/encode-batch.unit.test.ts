@@ -123,8 +123,8 @@ describe("bodies that are larger than they claim", () => {
     const objects = await encode(encoder, [small, hidden, hidden, small]);
     const encoded = toEncodedBatch(objects);
     expect([0, 2, 3].map((index) => encoded.result(index).kind)).toEqual(["stored", "unavailable", "unavailable"]);
-    expect(objects.found).toEqual([{ audience: "team-a", factor: expect.any(Number) }]);
-    expect(objects.found[0]?.factor).toBeGreaterThan(body.length / packed.length / 1.01);
+    expect(objects.underclaims).toEqual([{ audience: "team-a", factor: expect.any(Number) }]);
+    expect(objects.underclaims[0]?.factor).toBeGreaterThan(body.length / packed.length / 1.01);
   });
 
   beforeAll(() => init());
@@ -133,7 +133,7 @@ describe("bodies that are larger than they claim", () => {
     const whole = Buffer.from(compress(protobufLogs("mark", 10)));
     const requests = [small, request(gzipSync(body), codeOf("gzip")), request(whole, codeOf("zstd"))];
     const objects = await encode(encoderOf(memoryStore(), 64 << 20), requests);
-    expect(objects.found).toEqual([]);
+    expect(objects.underclaims).toEqual([]);
     // A large object has its checksum once it is merged.
     const sums = toEncodedBatch(objects).commit.partitions.map(({ checksum }) => checksum);
     expect(sums).toEqual(expect.arrayContaining([null, expect.any(Number)]));

@@ -119,7 +119,7 @@ test("what was found to be larger than it claims counts for more, until batches 
   const flood = Array.from({ length: 8 }, () => compressed(packed, "deflate"));
   const few = Array.from({ length: 20 }, () => request("quiet", 3000));
   const queue = queueOf(flood);
-  queue.found("loud", 7_000_000 / packed.length);
+  queue.learn({ audience: "loud", factor: 7_000_000 / packed.length });
   for (const each of few) {
     queue.add(each);
   }
@@ -127,7 +127,7 @@ test("what was found to be larger than it claims counts for more, until batches 
   // Nothing was found since: half as large, and again.
   expect(queue.take(8_000_000, 8192)).toEqual(flood.slice(1, 3));
   expect(queue.take(8_000_000, 8192)).toEqual(flood.slice(3, 7));
-  queue.found("loud", 2);
+  queue.learn({ audience: "loud", factor: 2 });
   queue.add(request("loud", 3_000_000));
   queue.add(request("loud", 3_000_000));
   // What is not compressed is as large as it says.
