@@ -201,16 +201,22 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
   await files.stop();
 });
 
-it("reads from the store itself what an object cache gives whole and wrong, before any query sees it", async () => {
-  let fromOrigin = 0;
+/** The store with the object, and how often it was read. */
+function countedStore(): { readonly store: RemoteObjects; readonly reads: () => number } {
+  let count = 0;
   const store: RemoteObjects = {
     read: async (_path, range, onBytes, signal) => {
-      fromOrigin++;
+      count++;
       await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
     },
     putFile: notCalled,
     verify: notCalled,
   };
+  return { store, reads: () => count };
+}
+
+it("reads from the store itself what an object cache gives whole and wrong, before any query sees it", async () => {
+  const { store, reads } = countedStore();
   const metrics = createMetrics();
   const files = await openCachedFiles({
     remote: {
@@ -230,21 +236,13 @@ it("reads from the store itself what an object cache gives whole and wrong, befo
   const held = await files.hold([object], never);
   expect((await readFile(held.fileOf(object) ?? "")).equals(bytes)).toBe(true);
   held.release(false);
-  expect(fromOrigin).toBe(1);
+  expect(reads()).toBe(1);
   expect(await metrics.text()).toContain("lake_cache_mismatches_total 1");
   await files.stop();
 });
 
 it("reads from the store itself what an object cache gave to a query that failed, once", async () => {
-  let fromOrigin = 0;
-  const store: RemoteObjects = {
-    read: async (_path, range, onBytes, signal) => {
-      fromOrigin++;
-      await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
-    },
-    putFile: notCalled,
-    verify: notCalled,
-  };
+  const { store, reads } = countedStore();
   const files = await openCachedFiles({
     // Right where footers are, so that it is found out by the query only.
     remote: {
@@ -267,13 +265,13 @@ it("reads from the store itself what an object cache gave to a query that failed
   const wrong = await files.hold([object], never);
   await expect(count(wrong.fileOf(object))).rejects.toThrow(/Error/);
   wrong.release(true);
-  expect(fromOrigin).toBe(0);
+  expect(reads()).toBe(0);
   const right = await files.hold([object], never);
   await expect(count(right.fileOf(object))).resolves.toBeDefined();
-  const reads = fromOrigin;
-  expect(reads).toBeGreaterThan(0);
+  const before = reads();
+  expect(before).toBeGreaterThan(0);
   right.release(true);
   (await files.hold([object], never)).release(false);
-  expect(fromOrigin).toBe(reads);
+  expect(reads()).toBe(before);
   await files.stop();
 });

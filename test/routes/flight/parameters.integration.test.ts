@@ -28,21 +28,17 @@ import {
   Schema,
   Table,
   tableFromIPC,
-  tableToIPC,
   TimestampMicrosecond,
   TimestampMillisecond,
   TimestampNanosecond,
   Uint16,
   Utf8,
   Utf8View,
-  type Vector,
-  vectorFromArray,
 } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
 import { addPartition } from "../../helpers/lake/lake.js";
-import { arrowMessages } from "../../helpers/flight/arrow-messages.js";
 import {
   any,
   decode,
@@ -50,8 +46,16 @@ import {
   encode,
   type FlightCalls,
   flightCalls,
-  valueOfAny,
 } from "../../helpers/flight/flight-standard.js";
+import {
+  bindWith,
+  command,
+  flightData,
+  type Prepared,
+  prepareWith,
+  rows,
+  table,
+} from "../../helpers/flight/prepared-statements.js";
 import { until } from "../../helpers/until.js";
 import { noon, noonMs } from "../../helpers/noon.js";
 
@@ -71,66 +75,8 @@ afterAll(async () => {
   await t.stop();
 });
 
-interface Prepared {
-  readonly handle: Buffer;
-  readonly parameters: readonly string[];
-  readonly columns: readonly string[];
-}
-
-async function prepare(query: string): Promise<Prepared> {
-  const [result] = await calls.action(
-    "CreatePreparedStatement",
-    any("ActionCreatePreparedStatementRequest", { query }),
-  );
-  const found = decode("ActionCreatePreparedStatementResult", valueOfAny(result ?? Buffer.alloc(0)));
-  const names = (schema: unknown): string[] =>
-    (schema as Uint8Array).length === 0
-      ? []
-      : tableFromIPC(schema as Uint8Array).schema.fields.map(({ name, type }) => `${name}: ${String(type)}`);
-  return {
-    handle: found["prepared_statement_handle"] as Buffer,
-    parameters: names(found["parameter_schema"]),
-    columns: names(found["dataset_schema"]),
-  };
-}
-
-function command(handle: Uint8Array): Buffer {
-  return any("CommandPreparedStatementQuery", { prepared_statement_handle: handle });
-}
-
-/** Messages of a DoPut: an IPC stream cut into FlightData. */
-function flightData(handle: Uint8Array, table: Table): Buffer[] {
-  return arrowMessages(tableToIPC(table, "stream")).map(({ header, body }, i) =>
-    encode("FlightData", {
-      data_header: header,
-      data_body: body,
-      ...(i === 0 && {
-        flight_descriptor: decode("FlightDescriptor", descriptor(command(handle))),
-      }),
-    }),
-  );
-}
-
-async function bind(handle: Uint8Array, table: Table): Promise<Buffer> {
-  const [result] = await calls.duplex("DoPut", flightData(handle, table));
-  const metadata = decode("PutResult", result ?? Buffer.alloc(0))["app_metadata"] as Buffer;
-  return decode("DoPutPreparedStatementResult", metadata)["prepared_statement_handle"] as Buffer;
-}
-
-function table(...values: readonly (readonly [unknown, DataType])[]): Table {
-  return new Table(
-    Object.fromEntries(
-      values.map(([value, type], i): [string, Vector] => [
-        String(i + 1),
-        vectorFromArray(Array.isArray(value) ? value : [value], type),
-      ]),
-    ),
-  );
-}
-
-async function rows(from: FlightCalls, handle: Uint8Array): Promise<unknown[]> {
-  return Array.from(await from.table(command(handle)), (row) => row.toJSON());
-}
+const prepare = (query: string): Promise<Prepared> => prepareWith(calls, query);
+const bind = (handle: Uint8Array, values: Table): Promise<Buffer> => bindWith(calls, handle, values);
 
 describe("a prepared statement", () => {
   it("tells the schemas of its parameters and its result", async () => {
