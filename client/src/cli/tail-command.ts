@@ -125,7 +125,7 @@ export async function follow(
     let isAway = false;
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
-      const seenNow = await look().catch((error: unknown) => {
+      const found = await look().catch((error: unknown) => {
         if (!(error instanceof FlightSqlError) || error.status !== status.UNAVAILABLE) {
           throw error;
         }
@@ -134,11 +134,11 @@ export async function follow(
         }
         return null;
       });
-      isAway = seenNow === null;
-      if (seenNow === null) {
+      isAway = found === null;
+      if (found === null) {
         continue;
       }
-      const { received, rows } = seenNow;
+      const { received, rows } = found;
       const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
       await print(fresh);
       see(fresh);

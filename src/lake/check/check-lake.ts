@@ -1,11 +1,12 @@
 /**
  * Checking the lake: does the store hold what the catalogue names, as large and with as many rows, and nothing else?
  *
- * A check reads the directory, the footer of every object, and with `deep` every value; then it compares checksums, too. A repair mends two things and
- * tells both: orphans are removed, and partitions whose object is missing or unreadable leave the catalogue, so that
- * queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair puts back those whose
- * objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told
- * and left.
+ * A check reads the directory and the footer of every object; with `deep` it reads every value, and compares checksums.
+ *
+ * A repair mends two things and tells both: orphans are removed, and partitions whose object is missing or unreadable leave
+ * the catalogue, so that queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair
+ * puts back those whose objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts).
+ * Other differences are told and left.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";

@@ -1,6 +1,6 @@
 /**
- * Checking roll-ups: each is there, as large as the catalogue says, with its checksum, and counts the rows of its object. They are small, so
- * they are always read. A repair takes those out that are not so: queries read the rows then.
+ * Checking roll-ups: each is there, as large as the catalogue says, with its checksum, and counts the rows of its object.
+ * They are small, so they are always read. A repair takes those out that are not so: queries read the rows then.
  */
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
