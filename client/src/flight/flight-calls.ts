@@ -2,7 +2,8 @@
 import * as grpc from "@grpc/grpc-js";
 
 import { type AuthProvider, noToken } from "../auth/auth-provider.js";
-import { type FlightSqlAddress, parseFlightSqlUri } from "./flight-address.js";
+import type { FlightSqlAddress } from "./flight-address.js";
+import { FlightConnection, type FlightConnectionOptions } from "./flight-connection.js";
 import {
   type FlightDataFrame,
   decodeDataFrame,
@@ -13,10 +14,8 @@ import {
   encodeDescriptor,
   encodeTicket,
 } from "./flight-messages.js";
-import { cancelled, clientClosed, noConnection, toFlightSqlError } from "./flight-sql-error.js";
+import { cancelled, toFlightSqlError } from "./flight-sql-error.js";
 
-/** As long as gRPC gives an attempt to connect at least ("gRPC Connection Backoff Protocol"). */
-const defaultConnectTimeoutMs = 20_000;
 const service = "/arrow.flight.protocol.FlightService";
 
 /** What a call is made with. */
@@ -52,133 +51,29 @@ export interface FlightCalls {
   close(): void;
 }
 
-/** How to connect. */
-export interface FlightCallsOptions {
-  readonly uri: string;
+/** How to connect, and as whom. */
+export interface FlightCallsOptions extends FlightConnectionOptions {
   /** By default no credential is sent but one in the headers of a call. */
   readonly auth?: AuthProvider;
-  readonly rootCertificates?: Buffer;
-  readonly clientName?: string;
-  /** How long a call waits for a connection. Default 20 s. */
-  readonly connectTimeoutMs?: number;
 }
 
 /** Opens a connection, which the first call makes. @throws TypeError for a malformed URI. */
 export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
-  const address = parseFlightSqlUri(o.uri);
+  const connection = new FlightConnection(o);
+  const { address } = connection;
   const auth = o.auth ?? noToken;
-  const credentials = address.tls
-    ? grpc.credentials.createSsl(o.rootCertificates ?? null)
-    : grpc.credentials.createInsecure();
-  const client = new grpc.Client(address.target, credentials, {
-    "grpc.max_receive_message_length": -1,
-    "grpc.max_send_message_length": -1,
-    "grpc.primary_user_agent": o.clientName ?? "telemetry-client",
-    // A proxy for the world outside must not get to see loopback traffic.
-    ...(address.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
-    "grpc.keepalive_time_ms": 30_000,
-  });
-  let closed = false;
-  /** The library's client throws an error of its own once it is closed, or connects again. */
-  const open = (): grpc.Client => {
-    if (closed) {
-      throw clientClosed();
-    }
-    return client;
-  };
-
-  /**
-   * Ends when there is a connection, or none can be made, which the call then says. The library bounds no attempt: what
-   * takes the connection and says nothing would be waited for for ever.
-   */
-  const connected = async (signal: AbortSignal): Promise<void> => {
-    const { IDLE, CONNECTING } = grpc.connectivityState;
-    const timeoutMs = o.connectTimeoutMs ?? defaultConnectTimeoutMs;
-    const deadline = Date.now() + timeoutMs;
-    for (;;) {
-      const state = open().getChannel().getConnectivityState(true);
-      if (state !== IDLE && state !== CONNECTING) {
-        return;
-      }
-      await new Promise<void>((resolve, reject) => {
-        const abort = (): void => reject(cancelled());
-        if (signal.aborted) {
-          abort();
-          return;
-        }
-        signal.addEventListener("abort", abort, { once: true });
-        open()
-          .getChannel()
-          .watchConnectivityState(state, deadline, (error) => {
-            signal.removeEventListener("abort", abort);
-            if (error === undefined) {
-              resolve();
-            } else {
-              reject(noConnection(address, timeoutMs));
-            }
-          });
-      });
-    }
-  };
-
-  /**
-   * Makes a call, and once more when the server refuses a token that its provider can replace: one that was revoked
-   * before it expired.
-   */
-  const authorized = async <T>(context: CallContext, call: (metadata: grpc.Metadata) => Promise<T>): Promise<T> => {
-    const authorization = await auth.authorization(context.signal);
-    try {
-      await connected(context.signal);
-      return await call(metadataOf(context, authorization));
-    } catch (thrown) {
-      const error = toFlightSqlError(thrown, address);
-      const refused = error.status === grpc.status.UNAUTHENTICATED && authorization !== null;
-      const next = refused ? await auth.replace?.(authorization, context.signal) : null;
-      if (next === null || next === undefined) {
-        throw error;
-      }
-      return await call(metadataOf(context, next)).catch((again: unknown) => {
-        throw toFlightSqlError(again, address);
-      });
-    }
-  };
-  const unary = (method: string, message: Buffer, metadata: grpc.Metadata, signal: AbortSignal): Promise<Uint8Array> =>
-    new Promise((resolve, reject) => {
-      if (signal.aborted) {
-        reject(cancelled());
-        return;
-      }
-      const call = open().makeUnaryRequest(
-        `${service}/${method}`,
-        same,
-        same,
-        message,
-        metadata,
-        (error, answer: Buffer | undefined) => {
-          signal.removeEventListener("abort", cancel);
-          if (error === null && answer !== undefined) {
-            resolve(answer);
-          } else {
-            reject(error ?? new Error("the server sent no answer"));
-          }
-        },
-      );
-      const cancel = (): void => call.cancel();
-      signal.addEventListener("abort", cancel, { once: true });
-    });
-
   return {
     info: (command, context) =>
-      authorized(context, async (metadata) => ({
-        tickets: decodeTickets(await unary("GetFlightInfo", encodeDescriptor(command), metadata, context.signal)),
-        metadata,
-      })),
+      authorized(connection, auth, context, async (metadata) => {
+        const answer = await unary(connection, "GetFlightInfo", encodeDescriptor(command), metadata, context.signal);
+        return { tickets: decodeTickets(answer), metadata };
+      }),
     async *get({ tickets, metadata }, signal, onHeaders) {
       for (const [index, ticket] of tickets.entries()) {
         if (signal.aborted) {
           throw cancelled();
         }
-        const call = open().makeServerStreamRequest(
+        const call = connection.client.makeServerStreamRequest(
           `${service}/DoGet`,
           same,
           decodeDataFrame,
@@ -201,25 +96,83 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
       }
     },
     action: (type, body, context) =>
-      authorized(context, async (metadata) => {
+      authorized(connection, auth, context, async (metadata) => {
         const message = encodeAction({ type, body });
-        const call = open().makeServerStreamRequest(`${service}/DoAction`, same, decodeResult, message, metadata);
+        const { client } = connection;
+        const call = client.makeServerStreamRequest(`${service}/DoAction`, same, decodeResult, message, metadata);
         return await allOf(messagesOf(call, address, context.signal));
       }),
     put: (command, frames, context) =>
-      authorized(context, async (metadata) => {
-        const call = open().makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
+      authorized(connection, auth, context, async (metadata) => {
+        const call = connection.client.makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
         for (const [index, frame] of frames.entries()) {
           call.write(encodeData(index === 0 ? { ...frame, descriptor: encodeDescriptor(command) } : frame));
         }
         call.end();
         return await allOf(messagesOf(call, address, context.signal));
       }),
-    close() {
-      closed = true;
-      client.close();
-    },
+    close: () => connection.close(),
   };
+}
+
+/**
+ * Makes a call, and once more when the server refuses a token that its provider can replace: one that was revoked
+ * before it expired.
+ */
+async function authorized<T>(
+  connection: FlightConnection,
+  auth: AuthProvider,
+  context: CallContext,
+  call: (metadata: grpc.Metadata) => Promise<T>,
+): Promise<T> {
+  const { address } = connection;
+  const authorization = await auth.authorization(context.signal);
+  try {
+    await connection.attempted(context.signal);
+    return await call(metadataOf(context, authorization));
+  } catch (thrown) {
+    const error = toFlightSqlError(thrown, address);
+    const refused = error.status === grpc.status.UNAUTHENTICATED && authorization !== null;
+    const next = refused ? await auth.replace?.(authorization, context.signal) : null;
+    if (next === null || next === undefined) {
+      throw error;
+    }
+    return await call(metadataOf(context, next)).catch((again: unknown) => {
+      throw toFlightSqlError(again, address);
+    });
+  }
+}
+
+function unary(
+  connection: FlightConnection,
+  method: string,
+  message: Buffer,
+  metadata: grpc.Metadata,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(cancelled());
+      return;
+    }
+    const call = connection.client.makeUnaryRequest(
+      `${service}/${method}`,
+      same,
+      same,
+      message,
+      metadata,
+      (error, answer: Buffer | undefined) => {
+        signal.removeEventListener("abort", cancel);
+        if (error === null && answer !== undefined) {
+          resolve(answer);
+        } else {
+          reject(error ?? new Error("the server sent no answer"));
+        }
+      },
+    );
+    const cancel = (): void => call.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+  });
 }
 
 function same(bytes: Buffer): Buffer {
