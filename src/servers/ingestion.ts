@@ -14,6 +14,7 @@ import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
 import { assertIdentity } from "../lake/retention/lake-identity.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
@@ -27,7 +28,7 @@ import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
 import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
-import { openPool } from "./stores.js";
+import { openPool, readyWith } from "./stores.js";
 
 /** What the ingestion server needs beside its configuration. */
 export interface IngestionServerOptions {
@@ -75,28 +76,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
   const { config, logger, metrics } = o;
   const scope = new Scope("ingestion", logger);
   return scope.orStop(async () => {
-    const { connectionString } = o;
-    const applicationName = "telemetry-ingestion";
-    const database = { connectionString, applicationName, logger, statementTimeoutMs };
-    if (config.sqlMaxConnections < 2) {
-      throw new ServiceError(
-        "NOT_CONFIGURED",
-        "SVC_SQL_MAX_CONNECTIONS of ingestion must be at least 2: one connection commits, and the others look up keys.",
-      );
-    }
-    // The second is made when large requests are stored.
-    const commitConnections = Math.min(2, config.sqlMaxConnections - 1);
-    const forCommits = {
-      ...database,
-      applicationName: "telemetry-ingestion-commit",
-      maxConnections: commitConnections,
-    };
-    const maxConnections = config.sqlMaxConnections - commitConnections;
-    const sql = openPool(scope, applicationName, { ...database, maxConnections });
-    // The caller closes it.
-    const reopen = (): Sql => connect({ ...database, maxConnections: 1 });
-    await assertSessions(database);
-    await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
+    const { sql, reopen, commitSql } = await openDatabase(scope, o);
     const { authenticator, keys, oidc } = await startAuthentication(scope, {
       config,
       table: "ingestion_api_keys",
@@ -121,15 +101,6 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         metrics,
       }),
     );
-    const commitSql = await scope.start(
-      "pool for commits",
-      () =>
-        new DeadlineSql({
-          sql: openPool(scope, forCommits.applicationName, forCommits),
-          reopen: () => connect(forCommits),
-          timeoutMs: commitTimeoutMs,
-        }),
-    );
     const committer = await scope.start("committer", () =>
       createCommitter({ sql: commitSql, logger, metrics, clock: systemClock }),
     );
@@ -152,27 +123,12 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       () => new DeadlineSql({ sql, reopen, timeoutMs: usageTimeoutMs }),
     );
     const usage = await scope.start("usage of keys", () => new HourlyUsage({ sql: usageSql, logger, metrics }));
+    const dependencies = readyWith(sql, store);
     let front: IngestionFront | null = null;
     const probes: HealthProbes = {
-      health: () => {
-        if (front?.healthy === false) {
-          return "an acceptor thread is down";
-        }
-        if (!encoder.healthy) {
-          return "the encode threads cannot be replaced";
-        }
-        if (!committer.healthy) {
-          return "commits keep failing";
-        }
-        if (keys?.healthy === false) {
-          return "keys cannot be looked up";
-        }
-        return batcher.stalledMs > stuckAfterMs ? "the commit loop is stuck" : null;
-      },
-      ready: async () => {
-        await Promise.all([sql`select 1`, store.probe()]);
-        return batcher.storing ? null : "most of the last writes failed; the log says why";
-      },
+      health: () => unhealthyPart({ front, encoder, committer, keys, batcher }),
+      ready: async () =>
+        (await dependencies()) ?? (batcher.storing ? null : "most of the last writes failed; the log says why"),
       ...exposed(metrics),
     };
     front = await scope.start("front", () =>
@@ -189,17 +145,92 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         metrics,
       }),
     );
+    announce(o, front, store);
     const { address, otlpHttpAddress, otlpGrpcAddress } = front;
-    const urls = [address, ...(otlpHttpAddress === null ? [] : [otlpHttpAddress])].map(
-      (listening) => `http://${formatListenAddress(listening)}`,
-    );
-    logger.info({ address: urls[0], objectStore: store.uri }, `OTLP/HTTP on ${urls.join(" and ")}`);
-    if (otlpGrpcAddress !== null) {
-      const url = otlpGrpcUrl(config, formatListenAddress(otlpGrpcAddress));
-      logger.info({ address: url }, `OTLP/gRPC on ${url}`);
-    }
     return { name: "ingestion", address, otlpHttpAddress, otlpGrpcAddress, probes, stop: () => scope.stop() };
   });
+}
+
+/** What the server has of the database. */
+interface Database {
+  /** For everything but commits. */
+  readonly sql: Sql;
+  /** Opens another connection like those of `sql`, which the caller closes. */
+  readonly reopen: () => Sql;
+  readonly commitSql: DeadlineSql;
+}
+
+/** Opens the pools, and brings the schema up to date. */
+async function openDatabase(
+  scope: Scope,
+  { config, connectionString, logger }: IngestionServerOptions,
+): Promise<Database> {
+  if (config.sqlMaxConnections < 2) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "SVC_SQL_MAX_CONNECTIONS of ingestion must be at least 2: one connection commits, and the others look up keys.",
+    );
+  }
+  // The second is made when large requests are stored.
+  const commitConnections = Math.min(2, config.sqlMaxConnections - 1);
+  const database = { connectionString, applicationName: "telemetry-ingestion", logger, statementTimeoutMs };
+  const sql = openPool(scope, database.applicationName, {
+    ...database,
+    maxConnections: config.sqlMaxConnections - commitConnections,
+  });
+  await assertSessions(database);
+  await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
+  const forCommits = {
+    ...database,
+    applicationName: "telemetry-ingestion-commit",
+    maxConnections: commitConnections,
+  };
+  const commitSql = await scope.start(
+    "pool for commits",
+    () =>
+      new DeadlineSql({
+        sql: openPool(scope, forCommits.applicationName, forCommits),
+        reopen: () => connect(forCommits),
+        timeoutMs: commitTimeoutMs,
+      }),
+  );
+  return { sql, reopen: () => connect({ ...database, maxConnections: 1 }), commitSql };
+}
+
+/** What `/health` says of the first part that does not work, or null. */
+function unhealthyPart(parts: {
+  readonly front: { readonly healthy: boolean } | null;
+  readonly encoder: { readonly healthy: boolean };
+  readonly committer: { readonly healthy: boolean };
+  readonly keys: { readonly healthy: boolean } | null;
+  readonly batcher: { readonly stalledMs: number };
+}): string | null {
+  if (parts.front?.healthy === false) {
+    return "an acceptor thread is down";
+  }
+  if (!parts.encoder.healthy) {
+    return "the encode threads cannot be replaced";
+  }
+  if (!parts.committer.healthy) {
+    return "commits keep failing";
+  }
+  if (parts.keys?.healthy === false) {
+    return "keys cannot be looked up";
+  }
+  return parts.batcher.stalledMs > stuckAfterMs ? "the commit loop is stuck" : null;
+}
+
+/** Says in the log where telemetry is taken. */
+function announce({ config, logger }: IngestionServerOptions, front: IngestionFront, store: ObjectStore): void {
+  const { address, otlpHttpAddress, otlpGrpcAddress } = front;
+  const urls = [address, ...(otlpHttpAddress === null ? [] : [otlpHttpAddress])].map(
+    (listening) => `http://${formatListenAddress(listening)}`,
+  );
+  logger.info({ address: urls[0], objectStore: store.uri }, `OTLP/HTTP on ${urls.join(" and ")}`);
+  if (otlpGrpcAddress !== null) {
+    const url = otlpGrpcUrl(config, formatListenAddress(otlpGrpcAddress));
+    logger.info({ address: url }, `OTLP/gRPC on ${url}`);
+  }
 }
 
 /** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
