@@ -19,7 +19,7 @@ import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import { gracePeriod, type Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { startAnalyticsServer } from "./analytics.js";
+import { type AnalyticsServer, startAnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentAddresses,
   type DevelopmentKeys,
@@ -35,11 +35,11 @@ import {
   startDevelopmentLogin,
   withDevelopmentLogin,
 } from "./development/login.js";
-import { otlpGrpcUrl, startIngestionServer } from "./ingestion.js";
-import { startMaintenance } from "./maintenance.js";
+import { type IngestionServer, otlpGrpcUrl, startIngestionServer } from "./ingestion.js";
+import { type MaintenanceServer, startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { rolesToPlay, storesAs } from "./monolith-roles.js";
-import { startWebServer } from "./web.js";
+import { startWebServer, type WebServer } from "./web.js";
 import { objectStoreUriOf } from "./stores.js";
 
 /** What {@link startMonolith} needs. */
@@ -81,7 +81,7 @@ export interface Monolith {
  */
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { telemetry, scope } = o;
-  const { metrics, logger, span } = telemetry;
+  const { logger } = telemetry;
   const { roles, leftOut } = rolesToPlay(o.config);
   const dataDirectory = path.resolve(o.config.dataDir);
   const databases = await databasesOf(o, roles, dataDirectory);
@@ -94,8 +94,62 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
   }
   const keys = await prepareDatabase(o, roles, databases, dataDirectory);
-  const shared = { metrics, span };
+  const { ingestion, analytics, web, maintenance } = await startServers(o, config, roles, databases);
+  if (web !== null) {
+    login?.serve(web.redirectUri);
+  }
 
+  const monolith: Monolith = {
+    roles: [...roles],
+    ingestionUrl: urlOf(ingestion?.address),
+    otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
+    otlpGrpcUrl:
+      ingestion === null || ingestion.otlpGrpcAddress === null
+        ? null
+        : otlpGrpcUrl(config, formatReachableAddress(ingestion.otlpGrpcAddress)),
+    analyticsUri: analytics === null ? null : analyticsUriOf(config, analytics),
+    analyticsHealthUrl: urlOf(analytics?.healthAddress),
+    maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
+    webUrl: web === null ? null : `http://${formatReachableAddress(web.address)}${web.basePath}`,
+    dataDirectory,
+    developmentFile: keys === null ? null : developmentFile(dataDirectory),
+    developmentAccounts: login === null ? null : developmentAccounts,
+  };
+  if (keys !== null) {
+    const configured = configuredAddresses(config);
+    await writeDevelopmentFile(dataDirectory, keys, {
+      ingestionUrl: monolith.ingestionUrl ?? configured.ingestionUrl,
+      analyticsUri: monolith.analyticsUri ?? configured.analyticsUri,
+      webUrl: monolith.webUrl,
+      login: login === null ? null : { issuer: login.issuer, clientId: developmentClientId },
+    });
+  }
+  const toItself =
+    keys === null || monolith.ingestionUrl === null
+      ? null
+      : otlpExporterConfig({ telemetryUrl: monolith.ingestionUrl, apiKey: keys.ingestionKey });
+  await telemetry.report(scope, toItself);
+  return monolith;
+}
+
+/** The servers of a monolith; null for a role that it does not play. */
+interface Servers {
+  readonly ingestion: IngestionServer | null;
+  readonly analytics: AnalyticsServer | null;
+  readonly web: WebServer | null;
+  readonly maintenance: MaintenanceServer | null;
+}
+
+/** Starts a server for each role. */
+async function startServers(
+  o: MonolithOptions,
+  config: Config<"monolith">,
+  roles: ReadonlySet<MonolithRole>,
+  databases: Databases,
+): Promise<Servers> {
+  const { scope } = o;
+  const { metrics, logger, span } = o.telemetry;
+  const shared = { metrics, span };
   // Queries of both servers end before it does: ingestion may stop last.
   const drainMs = gracePeriod(config.shutdownGracePeriodSeconds * 1000);
   // Where the web server asks, unless it was told where.
@@ -115,7 +169,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             // A developer's machine may run a Collector already.
             toleratesTaken: config.development,
           }).then((server) => {
-            ownIngestion = `http://${formatReachableAddress(server.address)}`;
+            ownIngestion = urlOf(server.address);
             return server;
           }),
         )
@@ -131,7 +185,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             maintained: roles.has("maintenance"),
             drainMs,
           }).then((server) => {
-            ownAnalytics = `${analyticsScheme(config)}://${formatReachableAddress(server.address)}`;
+            ownAnalytics = analyticsUriOf(config, server);
             return server;
           }),
         )
@@ -164,41 +218,11 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
         )
       : null,
   ]);
-  if (web !== null) {
-    login?.serve(web.redirectUri);
-  }
+  return { ingestion, analytics, web, maintenance };
+}
 
-  const monolith: Monolith = {
-    roles: [...roles],
-    ingestionUrl: ownIngestion,
-    otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
-    otlpGrpcUrl:
-      ingestion === null || ingestion.otlpGrpcAddress === null
-        ? null
-        : otlpGrpcUrl(config, formatReachableAddress(ingestion.otlpGrpcAddress)),
-    analyticsUri: ownAnalytics,
-    analyticsHealthUrl: analytics === null ? null : `http://${formatReachableAddress(analytics.healthAddress)}`,
-    maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
-    webUrl: web === null ? null : `http://${formatReachableAddress(web.address)}${web.basePath}`,
-    dataDirectory,
-    developmentFile: keys === null ? null : developmentFile(dataDirectory),
-    developmentAccounts: login === null ? null : developmentAccounts,
-  };
-  if (keys !== null) {
-    const configured = configuredAddresses(config);
-    await writeDevelopmentFile(dataDirectory, keys, {
-      ingestionUrl: monolith.ingestionUrl ?? configured.ingestionUrl,
-      analyticsUri: monolith.analyticsUri ?? configured.analyticsUri,
-      webUrl: monolith.webUrl,
-      login: login === null ? null : { issuer: login.issuer, clientId: developmentClientId },
-    });
-  }
-  const toItself =
-    keys === null || monolith.ingestionUrl === null
-      ? null
-      : otlpExporterConfig({ telemetryUrl: monolith.ingestionUrl, apiKey: keys.ingestionKey });
-  await telemetry.report(scope, toItself);
-  return monolith;
+function analyticsUriOf(config: Config<"monolith">, { address }: AnalyticsServer): string {
+  return `${analyticsScheme(config)}://${formatReachableAddress(address)}`;
 }
 
 function urlOf(address: ListenAddress | null | undefined): string | null {
