@@ -16,6 +16,7 @@ import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
 import { mostRows } from "./api.js";
 import { AdminError } from "./form.js";
+import { serverNow } from "../api/server-clock.js";
 
 /** What makes rows of a kind a table. */
 export interface ListOf<T> {
@@ -224,7 +225,7 @@ export function timeColumn<T>(
   const text = age
     ? (at: number): string | null => {
         const epoch = ms(at);
-        return epoch === null ? null : formatAge(epoch, Date.now());
+        return epoch === null ? null : formatAge(epoch, serverNow());
       }
     : exact;
   return {
@@ -281,5 +282,5 @@ export function Facts({
 export function timeText(time: string | null): string {
   return time === null
     ? "never"
-    : `${formatTime(Date.parse(time), { digits: 0 })} (${formatAge(Date.parse(time), Date.now())})`;
+    : `${formatTime(Date.parse(time), { digits: 0 })} (${formatAge(Date.parse(time), serverNow())})`;
 }

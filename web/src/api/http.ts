@@ -1,5 +1,6 @@
 /** Requests to the web server, and what its answers say. */
 import { ApiError } from "./error.js";
+import { learnServerTime } from "./server-clock.js";
 
 /** The base path as browsers see it, with a slash at its end. */
 export const baseUrl = new URL(".", document.baseURI);
@@ -29,13 +30,16 @@ export interface CallOptions {
 export async function send(path: string, o: CallOptions = {}): Promise<Response> {
   const { method = "GET", query, body, signal, accept = "application/json" } = o;
   const isBytes = body instanceof Blob || body instanceof ArrayBuffer || body instanceof Uint8Array;
+  const askedMs = Date.now();
   try {
-    return await fetch(apiUrl(path, query), {
+    const response = await fetch(apiUrl(path, query), {
       method,
       ...(body === undefined ? {} : { body: isBytes ? (body as BodyInit) : JSON.stringify(body) }),
       headers: { accept, ...(body === undefined || isBytes ? {} : { "content-type": "application/json" }) },
       signal: signal ?? null,
     });
+    learnServerTime(response, askedMs);
+    return response;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") {
       throw error;

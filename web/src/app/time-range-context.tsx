@@ -4,6 +4,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { rangeOf, type ResolvedRange, resolveRange, type TimeRange } from "../ui/time-range.js";
 import { useChangeSearch, useSearchParameters } from "./search.js";
 import { useSettings } from "./settings.js";
+import { serverNow } from "../api/server-clock.js";
 
 /** Seconds between two refreshes, as in the address. */
 export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;
@@ -39,12 +40,15 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
   const search = useSearchParameters();
   const change = useChangeSearch();
   const { timeZone } = useSettings(); // that of times without one in the address
-  const [clock, setClock] = useState(() => ({ nowMs: Date.now(), refreshed: 0 }));
+  const [clock, setClock] = useState(() => ({ nowMs: serverNow(), refreshed: 0 }));
   const { from, to } = rangeOf(search, clock.nowMs);
   const [running] = useState(() => new Set<AbortController>());
   const interval = refreshIntervals.find((each) => each === search["refresh"]) ?? null;
 
-  const refresh = useCallback(() => setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed: refreshed + 1 })), []);
+  const refresh = useCallback(
+    () => setClock(({ refreshed }) => ({ nowMs: serverNow(), refreshed: refreshed + 1 })),
+    [],
+  );
   useEffect(() => {
     if (interval === null) {
       return undefined;
@@ -66,7 +70,7 @@ export function TimeRangeProvider({ children }: { readonly children: ReactNode }
       interval,
       running,
       setRange: (range) => {
-        setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed }));
+        setClock(({ refreshed }) => ({ nowMs: serverNow(), refreshed }));
         change({ from: range.from, to: range.to });
       },
       setInterval: (next) => change({ refresh: next ?? undefined }),

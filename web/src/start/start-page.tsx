@@ -15,12 +15,13 @@ import { Banner, ErrorPart } from "../ui/states.js";
 import { type Language, languages, type Settings } from "./languages.js";
 import css from "./start-page.module.css";
 import { useArrivals } from "./arrivals.js";
+import { serverNow } from "../api/server-clock.js";
 
 export default function StartPage(): ReactElement {
   const { data: config } = useConfig();
   const search = useSearchParameters();
   const change = useChangeSearch();
-  const [opened] = useState(() => new Date().toISOString());
+  const [opened] = useState(() => new Date(serverNow()).toISOString());
   // Held by this page alone: gone with it.
   const [minted, setMinted] = useState<MintedIngestionKey | null>(null);
   const [service, setService] = useState("my-service");

@@ -17,6 +17,7 @@ import {
   widerRange,
 } from "./time-range.js";
 import css from "./time-range-picker.module.css";
+import { serverNow } from "../api/server-clock.js";
 
 interface PickerProps {
   readonly range: TimeRange;
@@ -68,7 +69,7 @@ function nameOf({ range, resolved }: PickerProps): string {
 function Choices({ range, resolved, onChange }: PickerProps): ReactElement {
   const [from, setFrom] = useState(() => shown(range.from));
   const [to, setTo] = useState(() => shown(range.to));
-  const nowMs = Date.now();
+  const nowMs = serverNow();
   const next = { from: meant(from, range.from), to: meant(to, range.to) };
   const fromProblem = parseMoment(next.from, nowMs) === null ? "No time: try now-1h or 2026-01-31 09:00" : null;
   const toProblem = parseMoment(next.to, nowMs) === null ? "No time: try now or 2026-01-31 10:00" : null;

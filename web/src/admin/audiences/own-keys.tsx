@@ -11,6 +11,7 @@ import { Skeleton } from "../../ui/states.js";
 import { listAll } from "../api.js";
 import { AdminError } from "../form.js";
 import css from "./own-keys.module.css";
+import { serverNow } from "../../api/server-clock.js";
 
 const days = 30;
 
@@ -36,7 +37,7 @@ export function useOwnKeys(): OwnKeysState {
   const { data, error, refetch } = useQuery({
     queryKey: ["admin", "ingestion-keys", "own"],
     queryFn: async ({ signal }): Promise<readonly OwnKey[]> => {
-      const begin = new Date(Date.now() - days * 86_400_000).toISOString();
+      const begin = new Date(serverNow() - days * 86_400_000).toISOString();
       const [use, listed] = await Promise.all([
         call<readonly UsageRow[]>("api/usage", { query: { begin, step: "day" }, signal }),
         isAdmin
@@ -122,7 +123,7 @@ export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
                   <td>{key.audience}</td>
                   <td className={css.number}>{formatNumber(key.requests)}</td>
                   <td className={css.number}>{formatBytes(key.bytes)}</td>
-                  <td>{key.lastUsed === null ? "never" : formatAge(Date.parse(key.lastUsed), Date.now())}</td>
+                  <td>{key.lastUsed === null ? "never" : formatAge(Date.parse(key.lastUsed), serverNow())}</td>
                 </tr>
               ))}
             </tbody>

@@ -20,6 +20,7 @@ import {
   requestOf,
   whereWords,
 } from "./erasures.js";
+import { serverNow } from "../../api/server-clock.js";
 
 const empty: ErasureDraft = { audience: "", kind: "service", key: "", value: "", begin: "", end: "" };
 
@@ -46,7 +47,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
     toast("The erasure is asked for");
     change({ new: undefined, open: id });
   });
-  const problems = tried ? draftProblems(draft, Date.now()) : {};
+  const problems = tried ? draftProblems(draft, serverNow()) : {};
   const { kind } = draft;
   return (
     <>
@@ -58,7 +59,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
         onCancel={onCancel}
         onSubmit={() => {
           setTried(true);
-          const nowMs = Date.now();
+          const nowMs = serverNow();
           if (Object.keys(draftProblems(draft, nowMs)).length === 0) {
             setAsked(requestOf(draft, nowMs));
           }

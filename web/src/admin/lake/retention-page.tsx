@@ -18,6 +18,7 @@ import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from 
 import { textProblem, textRules } from "../rules.js";
 import { AudienceField } from "./audience-field.js";
 import { daysKept, defaultWords, keptWords, mostDays, removesAny, removesMore, views, viewWords } from "./retention.js";
+import { serverNow } from "../../api/server-clock.js";
 
 const idOf = ({ view, audience }: RetentionOverride): string => `${view}/${audience ?? "*"}`;
 const audienceWords = (audience: string | null): string => audience ?? "every other audience";
@@ -282,6 +283,6 @@ function OverrideForm({
 const forWords = (days: number | null): string => `${days === null || days === 0 ? "" : "for "}${keptWords(days)}`;
 
 function removedWords(days: number): string {
-  const before = formatTime(Date.now() - days * 86_400_000, { digits: 0 });
+  const before = formatTime(serverNow() - days * 86_400_000, { digits: 0 });
   return `Within minutes the rows go that were received before ${before}. They cannot be brought back.`;
 }

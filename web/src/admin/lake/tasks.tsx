@@ -6,6 +6,7 @@ import { formatMilliseconds } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
+import { serverNow } from "../../api/server-clock.js";
 
 /** What is common to both. */
 export type LakeTask = Pick<Erasure, "state" | "error" | "created_at" | "created_by" | "started_at" | "finished_at">;
@@ -40,7 +41,7 @@ export function TaskState({ task }: { readonly task: LakeTask }): ReactElement |
       </Banner>
     );
   }
-  if (state === "waiting" && Date.now() - Date.parse(asked) > longMs) {
+  if (state === "waiting" && serverNow() - Date.parse(asked) > longMs) {
     return (
       <Banner kind="warn" title="Maintenance has not begun it">
         <p>

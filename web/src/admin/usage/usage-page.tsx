@@ -20,6 +20,7 @@ import { AdminError } from "../form.js";
 import { numberColumn, textColumn, timeColumn } from "../list-page.js";
 import { chartOf, sumsOf, type UsageBy, type UsageSum, type Use } from "./usage-data.js";
 import css from "./usage-page.module.css";
+import { serverNow } from "../../api/server-clock.js";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -55,7 +56,7 @@ export default function UsagePage(): ReactElement {
   const query = useQuery({
     queryKey: ["admin", "usage", span.value, key, audience],
     queryFn: async ({ signal }): Promise<Answer> => {
-      const endMs = Date.now();
+      const endMs = serverNow();
       const beginMs = endMs - span.ms;
       const rows = await call<readonly UsageRow[]>("api/usage", {
         query: {

@@ -11,6 +11,7 @@ import { levelColour } from "../../ui/colours.js";
 import type { Condition } from "../../ui/filters.js";
 import { absoluteRange, type ResolvedRange, resolveRange } from "../../ui/time-range.js";
 import css from "./logs-page.module.css";
+import { serverNow } from "../../api/server-clock.js";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "unknown"] as const;
 const followEveryMs = 5000;
@@ -56,7 +57,7 @@ function useFollowedRange(isLive: boolean): ResolvedRange {
     }
     const timer = setInterval(() => {
       if (!document.hidden) {
-        setFollowed(resolveRange({ from, to }, Date.now()));
+        setFollowed(resolveRange({ from, to }, serverNow()));
       }
     }, followEveryMs);
     return () => clearInterval(timer);

@@ -24,6 +24,7 @@ import { entryKey, logColumns, logEntry, logRows, logSelect, rowOf } from "./log
 import { useVolume, type Volume, VolumeChart } from "./log-volume.js";
 import css from "./logs-page.module.css";
 import { type Tail, useTail } from "./use-tail.js";
+import { serverNow } from "../../api/server-clock.js";
 
 const defaultFacets = ["level_name", "service_name"];
 const noColumns: readonly string[] = [];
@@ -156,7 +157,7 @@ export default function LogsPage(): ReactElement {
                   live={isLive}
                   hasFilters={filters.length > 0 || searched !== ""}
                   onClear={() => change({ filter: undefined, q: undefined })}
-                  onWiden={() => setRange(widerRange(resolved, Date.now()))}
+                  onWiden={() => setRange(widerRange(resolved, serverNow()))}
                 />
               }
             >

@@ -24,6 +24,7 @@ import { TraceList } from "./trace-list.js";
 import { mostTraces, spanColumns, traceQuery } from "./trace-query.js";
 import { TraceScatter } from "./trace-scatter.js";
 import css from "./traces-page.module.css";
+import { serverNow } from "../../api/server-clock.js";
 
 const defaultFacets = ["service_name", "name"];
 const always: Condition = { sql: "true", parameters: [] };
@@ -161,7 +162,7 @@ export default function TracesPage(): ReactElement {
             <NoTraces
               hasFilters={hasFilters}
               onClear={() => change(noFilters)}
-              onWiden={() => setRange(widerRange(resolved, Date.now()))}
+              onWiden={() => setRange(widerRange(resolved, serverNow()))}
             />
           )}
         </div>

@@ -6,6 +6,7 @@ import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from 
 
 import type { ResolvedRange } from "../time-range.js";
 import { moved, pinched, type Reach, zoomed, zoomedByKey } from "./zoom.js";
+import { serverNow } from "../../api/server-clock.js";
 
 /** Where on the screen the range is drawn. */
 export interface Plot {
@@ -142,7 +143,7 @@ export function useRangeZoom(
       setOwn(next);
     }
   };
-  const reach = (): Reach => ({ endMs: Math.max(endMs, Date.now()), leastMs: 1 });
+  const reach = (): Reach => ({ endMs: Math.max(endMs, serverNow()), leastMs: 1 });
   const isPinched = useZoom(element, isOn ? { range: shown, reach: reach(), plot: o.plot, onRange: change } : null);
   useEffect(() => {
     if (own === null) {
