@@ -38,6 +38,8 @@ export class FlightConnection {
       // A proxy for the world outside must not get to see loopback traffic.
       ...(loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       "grpc.keepalive_time_ms": 30_000,
+      // The library would have connections to one address share a socket, and the calls that a server takes of it.
+      "grpc.use_local_subchannel_pool": 1,
     });
   }
 

@@ -20,7 +20,7 @@ interface Source {
 async function startSource(): Promise<Source> {
   const sessions = new Set<ServerHttp2Session>();
   const calls: ServerHttp2Stream[] = [];
-  const server = createServer();
+  const server = createServer({ settings: { maxConcurrentStreams: 100 } });
   server.on("session", (session) => {
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
@@ -113,4 +113,28 @@ it("a data source that moves over and over leaves one connection", async () => {
   }
   const open = (): number => places.filter(({ sessions }) => sessions.size > 0).length;
   await expect.poll(open).toBe(1);
+});
+
+it("calls beyond those that a server takes of a connection go over others, which are closed when nobody uses them", async () => {
+  const builtIn = await startSource();
+  const { sources } = sourcesOver(builtIn, builtIn);
+  const open = Array.from({ length: 120 }, () => sources.openBuiltIn());
+  const called = open.map(call);
+  await expect.poll(() => builtIn.calls.length, { timeout: 10_000 }).toBe(120);
+  expect(builtIn.sessions.size).toBe(3);
+  while (builtIn.calls.length > 0) {
+    answer(builtIn);
+  }
+  await Promise.all(called);
+  for (const { release } of open) {
+    release();
+  }
+  await expect.poll(() => builtIn.sessions.size).toBe(1);
+  const again = sources.openBuiltIn();
+  const last = call(again);
+  await expect.poll(() => builtIn.calls.length).toBe(1);
+  answer(builtIn);
+  expect(await last).toEqual([]);
+  again.release();
+  expect(builtIn.sessions.size).toBe(1);
 });

@@ -1,6 +1,7 @@
 /**
  * Connections to the analytics servers that queries of the web application go to: one each, made by the first query, and
- * closed when the list of data sources names its address no longer and nobody uses it.
+ * more while many go on. They are closed when nobody uses them, the last one when the list of data sources names its
+ * address no longer.
  */
 import { type FlightCalls, openFlightCalls } from "telemetry-service-client/flight/flight-calls";
 import type { AdminService } from "../../../admin/admin-service.js";
@@ -31,14 +32,16 @@ export interface DataSourcesOptions {
 
 type Rows = Awaited<ReturnType<AdminService["sources"]>>;
 
+/** Users of a connection; each has a call or two, and servers take a hundred calls of a connection at a time. */
+const mostUsers = 45;
 /** How long the list is used; another server may have changed it. */
 const freshMs = 5000;
 
 /** See the head of the file. */
 export class DataSources {
   readonly #o: DataSourcesOptions;
-  /** By address: callers share a connection, each call carries its caller's token. */
-  readonly #open = new Map<string, Connection>();
+  /** By address: callers share connections, each call carries its caller's token. */
+  readonly #open = new Map<string, readonly Connection[]>();
   /** Addresses in the list when it was last read; null before. */
   #named: ReadonlySet<string> | null = null;
   #known: { readonly rows: Promise<Rows>; readonly atMs: number } | null = null;
@@ -78,7 +81,7 @@ export class DataSources {
   }
 
   stop(): void {
-    for (const { calls } of this.#open.values()) {
+    for (const { calls } of [...this.#open.values()].flat()) {
       calls.close();
     }
     this.#open.clear();
@@ -115,7 +118,7 @@ export class DataSources {
   }
 
   #use(name: string, uri: string): OpenSource {
-    const connection = this.#open.get(uri) ?? this.#connect(uri);
+    const connection = this.#open.get(uri)?.find(({ users }) => users < mostUsers) ?? this.#connect(uri);
     connection.users++;
     return {
       name,
@@ -129,16 +132,23 @@ export class DataSources {
 
   #connect(uri: string): Connection {
     const connection = { calls: openFlightCalls({ uri, clientName: "telemetry-web" }), users: 0 };
-    this.#open.set(uri, connection);
+    this.#open.set(uri, [...(this.#open.get(uri) ?? []), connection]);
     return connection;
   }
 
-  /** Closes a connection that nobody uses and no data source names. */
+  /** Closes connections that nobody uses, but for one to an address that a data source names. */
   #closeUnused(uri: string): void {
-    const connection = this.#open.get(uri);
-    if (connection?.users === 0 && this.#named?.has(uri) === false && uri !== this.#o.builtIn()) {
+    const connections = this.#open.get(uri) ?? [];
+    const used = connections.filter(({ users }) => users > 0);
+    const named = this.#named?.has(uri) !== false || uri === this.#o.builtIn();
+    const kept = used.length === 0 && named ? connections.slice(0, 1) : used;
+    if (kept.length > 0) {
+      this.#open.set(uri, kept);
+    } else {
       this.#open.delete(uri);
-      connection.calls.close();
+    }
+    for (const { calls } of connections.filter((connection) => !kept.includes(connection))) {
+      calls.close();
     }
   }
 }
