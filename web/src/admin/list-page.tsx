@@ -6,7 +6,7 @@ import { Plus, RefreshCw, SearchX } from "lucide-react";
 import { type ReactElement, type ReactNode, useMemo } from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { Button, IconButton, Input } from "../ui/controls.js";
+import { AddressInput, Button, IconButton } from "../ui/controls.js";
 import { capital, formatAge, formatNumber, formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { EmptyState, LoadingLine, Skeleton } from "../ui/states.js";
@@ -93,13 +93,13 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
         <div className={css.head}>
           <p className={css.intro}>{o.intro}</p>
           <div className={css.tools}>
-            <Input
+            <AddressInput
               aria-label={`Filter ${o.noun}`}
               placeholder={`Filter ${o.noun}`}
               type="search"
               className={css.filter}
               value={text}
-              onChange={({ target }) => change({ q: target.value || undefined }, { replace: true })}
+              onType={(typed) => change({ q: typed || undefined }, { replace: true })}
             />
             {o.filters}
             <span className={css.count} role="status">

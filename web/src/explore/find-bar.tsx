@@ -1,7 +1,7 @@
 /** The bar above a list: narrows it to what has certain words, and says how much there is. */
 import type { ReactElement, ReactNode } from "react";
 
-import { Input } from "../ui/controls.js";
+import { AddressInput } from "../ui/controls.js";
 import css from "./find-bar.module.css";
 
 export function FindBar(o: {
@@ -18,12 +18,12 @@ export function FindBar(o: {
   return (
     <div className={css.bar}>
       {o.children}
-      <Input
+      <AddressInput
         aria-label={o.label}
         placeholder={o.placeholder}
         className={css.find}
         value={o.words}
-        onChange={({ target }) => o.onWords(target.value === "" ? undefined : target.value)}
+        onType={(typed) => o.onWords(typed === "" ? undefined : typed)}
       />
       <span className={css.found} role="status">
         {o.found}

@@ -6,7 +6,7 @@ import { type ReactElement, useRef, useState } from "react";
 import { ApiError, PlainError } from "../api/error.js";
 import type { ScreenRow } from "../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { Button, Dialog, Input, TextField } from "../ui/controls.js";
+import { AddressInput, Button, Dialog, TextField } from "../ui/controls.js";
 import { formatTime } from "../ui/format.js";
 import { EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
 import css from "./screen.module.css";
@@ -57,11 +57,11 @@ export default function ScreensPage(): ReactElement {
   return (
     <div className={css.page}>
       <header className={css.head}>
-        <Input
+        <AddressInput
           aria-label="Find a screen"
           placeholder="Find a screen"
           value={wanted}
-          onChange={({ target }) => changeSearch({ find: target.value || undefined }, { replace: true })}
+          onType={(typed) => changeSearch({ find: typed || undefined }, { replace: true })}
         />
         <span className={css.actions}>
           <Button onClick={() => files.current?.click()}>

@@ -4,7 +4,15 @@ import { Menu as BaseMenu } from "@base-ui/react/menu";
 import { Select as BaseSelect } from "@base-ui/react/select";
 import { Tooltip as BaseTooltip } from "@base-ui/react/tooltip";
 import { Check, ChevronDown, Copy } from "lucide-react";
-import { type ComponentProps, type ReactElement, type ReactNode, useId, useState } from "react";
+import {
+  type ComponentProps,
+  type ReactElement,
+  type ReactNode,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 
 import css from "./controls.module.css";
 import { oneLine } from "./format.js";
@@ -182,6 +190,41 @@ export function Input({
   ...rest
 }: ComponentProps<"input"> & { readonly "aria-label": string }): ReactElement {
   return <input className={classes(css.input, className)} {...rest} />;
+}
+
+/**
+ * {@link Input} of a text in the address, which follows later than keys are pressed: it shows what is typed at once, and
+ * takes from the address what was not typed here. Bound to the address alone, the caret would jump to the end.
+ */
+export function AddressInput({
+  value,
+  onType,
+  ...rest
+}: Omit<Parameters<typeof Input>[0], "value" | "onChange"> & {
+  readonly value: string;
+  readonly onType: (text: string) => void;
+}): ReactElement {
+  const [text, setText] = useState(value);
+  // What was typed and has not come back, oldest first.
+  const sent = useRef<string[]>([]);
+  useLayoutEffect(() => {
+    const at = sent.current.lastIndexOf(value);
+    sent.current.splice(0, at === -1 ? sent.current.length : at + 1);
+    if (at === -1) {
+      setText(value);
+    }
+  }, [value]);
+  return (
+    <Input
+      {...rest}
+      value={text}
+      onChange={({ target }) => {
+        setText(target.value);
+        sent.current.push(target.value);
+        onType(target.value);
+      }}
+    />
+  );
 }
 
 /** One of several; `options` are values with the words for them. */

@@ -5,7 +5,7 @@ import { type ReactElement, useMemo, useState } from "react";
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { Button, Checkbox, Input } from "../../ui/controls.js";
+import { AddressInput, Button, Checkbox } from "../../ui/controls.js";
 import { formatNumber, formatTime, oneLine } from "../../ui/format.js";
 import { EmptyState, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import admin from "../admin.module.css";
@@ -46,13 +46,13 @@ export default function ExportPage(): ReactElement {
           what they show.
         </p>
         <div className={admin.tools}>
-          <Input
+          <AddressInput
             aria-label="Filter screens"
             placeholder="Filter screens"
             type="search"
             className={admin.filter}
             value={text}
-            onChange={({ target }) => change({ q: target.value || undefined }, { replace: true })}
+            onType={(typed) => change({ q: typed || undefined }, { replace: true })}
           />
           <span className={admin.count} role="status">
             {all === undefined ? "" : `${formatNumber(chosen.length)} of ${formatNumber(all.length)} screens chosen`}
