@@ -1,9 +1,38 @@
 /** Pages whose answers come late, in another order, or not at all, and what people do until then. */
+import type { Page, Route } from "playwright-core";
 import { expect, it } from "vitest";
 
+import { callApi } from "../helpers/web/admin-app.js";
 import { useApp } from "../helpers/web/app.js";
 
 const app = useApp({ traces: 60 });
+
+interface Held {
+  /** Requests that were held. */
+  readonly count: () => number;
+  /** Lets them and all further ones go. */
+  readonly release: () => void;
+}
+
+/** Keeps the requests of a kind from the server. */
+async function hold(page: Page, pattern: string, isHeld: (route: Route) => boolean = () => true): Promise<Held> {
+  let release = (): void => undefined;
+  let count = 0;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route(pattern, async (route) => {
+    if (isHeld(route)) {
+      count++;
+      await held;
+    }
+    await route.fallback();
+  });
+  return { count: () => count, release };
+}
+
+const isChange = (route: Route): boolean => route.request().method() !== "GET";
+const panelOf = (page: Page, name: string) => page.getByRole("complementary", { name });
 
 it.each([
   ["/admin/groups", "Filter groups"],
@@ -22,4 +51,36 @@ it.each([
   // What comes from the address alone is taken.
   await page.goto(`${app.url}${path}?q=other&find=other`);
   expect(await field.inputValue()).toBe("other");
+});
+
+it("opens nothing on a page, or in place of a form, to which somebody went meanwhile", async () => {
+  const page = await app.open("/admin/groups?new=1");
+  const held = await hold(page, "**/api/groups", isChange);
+  await page.getByLabel("Name", { exact: true }).fill("left-behind");
+  await page.getByRole("button", { name: "Make the group" }).click();
+  await expect.poll(held.count).toBe(1);
+  await page.getByRole("gridcell", { name: "admins", exact: true }).click();
+  const typed = panelOf(page, "admins").getByLabel("Add somebody");
+  await typed.fill("half typed");
+  held.release();
+  await page.getByRole("gridcell", { name: "left-behind", exact: true }).waitFor();
+  expect(await typed.inputValue()).toBe("half typed");
+  expect(page.url()).toContain("open=admins");
+});
+
+it("closes no other panel when something was deleted", async () => {
+  const page = await app.open("/admin/groups");
+  expect(await callApi(page, "POST", "api/groups", { name: "going" })).toMatchObject({ status: 201 });
+  await page.goto(`${app.url}/admin/groups?open=going`);
+  await panelOf(page, "going").getByRole("button", { name: "Delete…" }).click();
+  const held = await hold(page, "**/api/groups/going", isChange);
+  await page.getByRole("button", { name: "Delete “going”" }).click();
+  await expect.poll(held.count).toBe(1);
+  await page.keyboard.press("Escape");
+  await page.getByRole("gridcell", { name: "admins", exact: true }).click();
+  const typed = panelOf(page, "admins").getByLabel("Add somebody");
+  await typed.fill("half typed");
+  held.release();
+  await page.getByRole("gridcell", { name: "going", exact: true }).waitFor({ state: "detached" });
+  expect(await typed.inputValue()).toBe("half typed");
 });

@@ -69,6 +69,9 @@ export function useInvalidate(): (...names: readonly string[]) => Promise<void> 
   );
 }
 
+/** What a task leaves to do on the page that it began on, for example to open what it made; nothing if that was left. */
+export type Afterwards = (() => void) | void;
+
 /** Something that a person has the server do. */
 export interface Task<A extends readonly unknown[]> {
   readonly busy: boolean;
@@ -82,7 +85,7 @@ export interface Task<A extends readonly unknown[]> {
  * Does one thing at a time. What it answers is nowhere but with the caller: unlike a mutation of TanStack Query, which
  * keeps answers for minutes, it may be a secret.
  */
-export function useTask<A extends readonly unknown[]>(work: (...args: A) => Promise<void>): Task<A> {
+export function useTask<A extends readonly unknown[]>(work: (...args: A) => Promise<Afterwards>): Task<A> {
   const [state, setState] = useState<{ readonly busy: boolean; readonly error: unknown }>({ busy: false, error: null });
   const latest = useRef(work);
   latest.current = work;
@@ -105,10 +108,18 @@ export function useTask<A extends readonly unknown[]>(work: (...args: A) => Prom
       return;
     }
     set({ busy: true, error: null });
-    latest.current(...args).then(
-      () => set({ busy: false, error: null }),
-      (error: unknown) => set({ busy: false, error }),
-    );
+    const finish = async (): Promise<void> => {
+      try {
+        const afterwards = await latest.current(...args);
+        set({ busy: false, error: null });
+        if (shown.current) {
+          afterwards?.();
+        }
+      } catch (error) {
+        set({ busy: false, error });
+      }
+    };
+    void finish();
   }, []);
   const reset = useCallback(() => set({ busy: false, error: null }), []);
   return { ...state, run, reset };

@@ -1,7 +1,7 @@
 /** What forms of the administration share: they check their fields before the server does. */
 import { useState } from "react";
 
-import { type Task, useTask } from "./api.js";
+import { type Afterwards, type Task, useTask } from "./api.js";
 import { fieldProblem } from "./rules.js";
 
 export interface CheckedForm<Field extends string> {
@@ -23,12 +23,13 @@ export interface CheckedForm<Field extends string> {
  */
 export function useCheckedForm<Field extends string>(
   problems: Readonly<Record<Field, string | null>>,
-  work: () => Promise<void>,
+  work: () => Promise<Afterwards>,
 ): CheckedForm<Field> {
   const [tried, setTried] = useState(false);
   const task = useTask(async () => {
-    await work();
+    const afterwards = await work();
     setTried(false);
+    return afterwards;
   });
   const fields = Object.keys(problems) as Field[];
   return {

@@ -3,7 +3,7 @@
  * what is new.
  */
 import { Plus, RefreshCw, SearchX } from "lucide-react";
-import { type ReactElement, type ReactNode, useMemo } from "react";
+import { type ReactElement, type ReactNode, useEffect, useMemo, useRef } from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { AddressInput, Button, IconButton } from "../ui/controls.js";
@@ -42,6 +42,7 @@ export interface ListPageProps<T> extends ListOf<T> {
   readonly notes?: ReactNode;
   /** Instead of the table when there is nothing at all. */
   readonly empty: { readonly icon: ReactElement; readonly title: string; readonly text: ReactNode };
+  /** @param close does nothing when another row is open by then */
   readonly panel: (row: T, close: () => void) => { readonly title: string; readonly body: ReactNode };
   /** The form for a new one; null: there is none. */
   readonly add: {
@@ -69,6 +70,19 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
   const at = rows.findIndex((row) => o.idOf(row) === openId);
   const open = rows[at];
   const close = (): void => change({ open: undefined, new: undefined });
+  const latest = useRef<string | null>(null);
+  useEffect(() => {
+    latest.current = openId;
+    return () => {
+      latest.current = null;
+    };
+  }, [openId]);
+  /** Once something is done to a row: another one may be open by then, or another page. */
+  const closeRow = (id: string): void => {
+    if (latest.current === id) {
+      close();
+    }
+  };
   const addButton =
     add === null ? null : (
       <Button look="primary" onClick={() => change({ new: "1", open: undefined })}>
@@ -77,13 +91,14 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
     );
   const narrowed = text !== "" || o.keep !== undefined;
 
+  const shown = open === undefined ? null : o.panel(open, () => closeRow(o.idOf(open)));
   const panel = isAdding ? (
     <Panel key="new" title={add.title} takesFocus onClose={close}>
       {add.form(close)}
     </Panel>
-  ) : open === undefined ? null : (
-    <Panel key="open" title={o.panel(open, close).title} onClose={close}>
-      <div className={css.panelBody}>{o.panel(open, close).body}</div>
+  ) : shown === null ? null : (
+    <Panel key="open" title={shown.title} onClose={close}>
+      <div className={css.panelBody}>{shown.body}</div>
     </Panel>
   );
 

@@ -109,7 +109,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
       body: { match_expr: expression, reason },
     });
     await invalidate("denials");
-    change({ new: undefined, open: id });
+    return () => change({ new: undefined, open: id });
   });
   const trial = useTask(async () => {
     setVerdict(null);

@@ -59,7 +59,7 @@ function GroupForm({ onCancel }: { readonly onCancel: () => void }): ReactElemen
   const { form, problem } = useCheckedForm({ name: textProblem("name", name, textRules.group) }, async () => {
     await call("api/groups", { method: "POST", body: { name } });
     await invalidate("groups");
-    change({ new: undefined, open: name });
+    return () => change({ new: undefined, open: name });
   });
   return (
     <Form label="Make a group" submit="Make the group" onCancel={onCancel} {...form}>

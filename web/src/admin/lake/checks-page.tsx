@@ -61,7 +61,7 @@ function CheckForm({ onCancel }: { readonly onCancel: () => void }): ReactElemen
     const { check_id: id } = await call<LakeCheckId>("api/lake-checks", { method: "POST", body: { deep, repair } });
     await invalidate("lake-checks");
     toast("The check is asked for");
-    change({ new: undefined, open: id });
+    return () => change({ new: undefined, open: id });
   });
   return (
     <>

@@ -45,7 +45,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
     const { erasure_id: id } = await call<ErasureId>("api/erasures", { method: "POST", body: asked });
     await invalidate("erasures");
     toast("The erasure is asked for");
-    change({ new: undefined, open: id });
+    return () => change({ new: undefined, open: id });
   });
   const problems = tried ? draftProblems(draft, serverNow()) : {};
   const { kind } = draft;

@@ -108,13 +108,13 @@ function MapForm({
     problem: shown,
   } = useCheckedForm(problems, async () => {
     if (file === null) {
-      return;
+      return undefined;
     }
     const body = new Blob([file], { type: mapType });
     await call(`api/maps/${encodeURIComponent(name)}`, { method: "PUT", body });
     await invalidate("maps");
     toast(`The map “${name}” is saved`);
-    change({ new: undefined, open: name });
+    return () => change({ new: undefined, open: name });
   });
   const take = async (chosen: File | null): Promise<void> => {
     setFile(chosen);

@@ -117,7 +117,7 @@ function SourceForm({
     await invalidate("sources", "data-sources");
     setTyped({});
     toast(`The data source “${name}” is saved`);
-    change({ new: undefined, open: name });
+    return () => change({ new: undefined, open: name });
   });
   return (
     <Form
