@@ -84,3 +84,20 @@ it("closes no other panel when something was deleted", async () => {
   await page.getByRole("gridcell", { name: "going", exact: true }).waitFor({ state: "detached" });
   expect(await typed.inputValue()).toBe("half typed");
 });
+
+it("names what it is going to remove, whatever the form says by then", async () => {
+  const page = await app.open("/admin/retention?new=1");
+  const form = page.getByRole("form", { name: "Add an override" });
+  const held = await hold(page, "**/api/retention/default");
+  await form.getByLabel("Audience").fill("team-asked");
+  await form.getByLabel("Days").fill("1");
+  await form.getByRole("button", { name: "Save" }).click();
+  await expect.poll(held.count).toBeGreaterThan(0);
+  await form.getByLabel("Audience").fill("team-typed");
+  held.release();
+  await page
+    .getByRole("dialog")
+    .getByText(/^Keep .* of team-\w+ for/)
+    .waitFor();
+  expect(await page.getByRole("dialog").getByRole("heading").textContent()).toContain("of team-asked for");
+});

@@ -11,7 +11,7 @@ import { formatTime } from "../../ui/format.js";
 import { Banner, Skeleton, toast } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useInvalidate, useList, useTask } from "../api.js";
+import { type Afterwards, useInvalidate, useList, useTask } from "../api.js";
 import { useCheckedForm } from "../checked-form.js";
 import { AdminError, ConfirmButton, ConfirmDialog, Form } from "../form.js";
 import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
@@ -191,8 +191,13 @@ function OverrideForm({
   const [typed, setTyped] = useState<{ readonly days?: string; readonly forGood?: boolean }>({});
   const days = typed.days ?? (row === undefined || row.days === 0 ? "30" : String(row.days));
   const forGood = typed.forGood ?? row?.days === 0;
-  // What is saved when somebody confirms it.
-  const [asked, setAsked] = useState<{ readonly days: number; readonly save: () => Promise<void> } | null>(null);
+  // What is saved when somebody confirms it; what the form says may be another thing by then.
+  const [asked, setAsked] = useState<{
+    readonly view: string;
+    readonly audience: string | null;
+    readonly days: number;
+    readonly save: () => Promise<Afterwards>;
+  } | null>(null);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
   const hasAudience = view !== "api_key_usage";
@@ -205,8 +210,7 @@ function OverrideForm({
         : `days must be a whole number from 1 to ${mostDays}`,
     audience: named === null ? null : textProblem("audience", named, textRules.audience),
   };
-  const before = daysKept(rules.overrides, rules.standard, view, named);
-  const save = async (): Promise<void> => {
+  const save = async (): Promise<Afterwards> => {
     await call("api/retention", {
       method: "PUT",
       body: { view, days: wanted, ...(named === null ? {} : { audience: named }) },
@@ -216,15 +220,15 @@ function OverrideForm({
     // What was typed while it was sent is not saved.
     setTyped((now) => (now === typed ? {} : now));
     toast(`${viewWords(view)} of ${audienceWords(named)} are kept ${forWords(wanted)}`);
-    change({ new: undefined, open: `${view}/${named ?? "*"}` });
+    return () => change({ new: undefined, open: `${view}/${named ?? "*"}` });
   };
   const { form, problem } = useCheckedForm(problems, async () => {
     const now = await rules.readDays(view, named);
     if (removesMore(now, wanted === 0 ? null : wanted)) {
-      setAsked({ days: wanted, save });
-    } else {
-      await save();
+      setAsked({ view, audience: named, days: wanted, save });
+      return undefined;
     }
+    return await save();
   });
   const confirm = useTask(async () => asked?.save());
   return (
@@ -267,14 +271,21 @@ function OverrideForm({
       </Form>
       <ConfirmDialog
         open={asked !== null}
-        title={`Keep ${viewWords(view).toLowerCase()} of ${audienceWords(named)} for ${keptWords(asked?.days ?? 0)} only?`}
+        title={
+          asked === null
+            ? ""
+            : `Keep ${viewWords(asked.view).toLowerCase()} of ${audienceWords(asked.audience)} for ${keptWords(asked.days)} only?`
+        }
         confirm="Save, and remove what is older"
         task={confirm}
         onClose={() => setAsked(null)}
       >
-        <p>
-          Now they are kept {forWords(before)}. {removedWords(asked?.days ?? 0)}
-        </p>
+        {asked === null ? null : (
+          <p>
+            Now they are kept {forWords(daysKept(rules.overrides, rules.standard, asked.view, asked.audience))}.{" "}
+            {removedWords(asked.days)}
+          </p>
+        )}
       </ConfirmDialog>
     </>
   );
