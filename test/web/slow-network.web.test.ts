@@ -85,6 +85,23 @@ it("closes no other panel when something was deleted", async () => {
   expect(await typed.inputValue()).toBe("half typed");
 });
 
+it("does what was confirmed once, though its dialog was left and opened again", async () => {
+  const page = await app.open("/admin/erasure?new=1");
+  const held = await hold(page, "**/api/erasures", isChange);
+  const form = page.getByRole("form", { name: "Erase rows" });
+  await form.getByLabel("Audience").fill("public");
+  await form.getByLabel("Service", { exact: true }).fill("nobody-at-all");
+  await form.getByRole("button", { name: "Erase…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Erase them for good" }).click();
+  await expect.poll(held.count).toBe(1);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  expect(await form.getByRole("button", { name: "One moment…" }).isDisabled()).toBe(true);
+  held.release();
+  await panelOf(page, "Erasure").waitFor();
+  expect((await callApi(page, "GET", "api/erasures")).body).toHaveLength(1);
+});
+
 it("names what it is going to remove, whatever the form says by then", async () => {
   const page = await app.open("/admin/retention?new=1");
   const form = page.getByRole("form", { name: "Add an override" });

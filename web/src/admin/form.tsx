@@ -122,11 +122,15 @@ export function ConfirmButton({
       <ConfirmDialog open={open} title={title} confirm={confirm} task={task} onClose={() => setOpen(false)}>
         {children}
       </ConfirmDialog>
+      {open || task.error === null ? null : <AdminError error={task.error} />}
     </>
   );
 }
 
-/** Asks before a task that cannot be taken back. */
+/**
+ * Asks before a task that cannot be taken back. It may be left while that is under way: the task goes on, cannot be begun
+ * a second time, and its error is for whoever opened the dialog to show.
+ */
 export function ConfirmDialog({
   open,
   title,
@@ -144,7 +148,9 @@ export function ConfirmDialog({
 }): ReactElement {
   const close = (): void => {
     onClose();
-    task.reset();
+    if (!task.busy) {
+      task.reset();
+    }
   };
   return (
     <Dialog
@@ -153,9 +159,9 @@ export function ConfirmDialog({
       title={title}
       actions={
         <>
-          <Button onClick={close}>Cancel</Button>
+          <Button onClick={close}>{task.busy ? "Close" : "Cancel"}</Button>
           <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
-            {oneLine(confirm)}
+            {task.busy ? "One moment…" : oneLine(confirm)}
           </Button>
         </>
       }

@@ -55,7 +55,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
         label="Erase rows"
         submit="Erase…"
         busy={task.busy}
-        error={null}
+        error={asked === null ? task.error : null}
         onCancel={onCancel}
         onSubmit={() => {
           setTried(true);

@@ -238,6 +238,8 @@ function OverrideForm({
         submit="Save"
         onCancel={onCancel}
         {...form}
+        busy={form.busy || confirm.busy}
+        error={asked === null ? (form.error ?? confirm.error) : null}
       >
         {row === undefined ? (
           <>
