@@ -102,6 +102,20 @@ it("does what was confirmed once, though its dialog was left and opened again", 
   expect((await callApi(page, "GET", "api/erasures")).body).toHaveLength(1);
 });
 
+it("keeps what is typed into a field while what it held before is sent", async () => {
+  const page = await app.open("/admin/groups?open=admins");
+  const panel = panelOf(page, "admins");
+  const field = panel.getByLabel("Add somebody");
+  const held = await hold(page, "**/api/groups/admins/members", isChange);
+  await field.fill("first@example.com");
+  await field.press("Enter");
+  await expect.poll(held.count).toBe(1);
+  await field.fill("second@example.com");
+  held.release();
+  await panel.getByRole("list", { name: "Members of admins" }).getByText("user:first@example.com").waitFor();
+  expect(await field.inputValue()).toBe("second@example.com");
+});
+
 it("names what it is going to remove, whatever the form says by then", async () => {
   const page = await app.open("/admin/retention?new=1");
   const form = page.getByRole("form", { name: "Add an override" });

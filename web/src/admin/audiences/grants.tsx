@@ -83,7 +83,7 @@ export function AddGrantForm({
   const problems = { member: textProblem("member", member, textRules.grantMember) };
   const { form, problem } = useCheckedForm(problems, async () => {
     await call("api/audience-grants", { method: "POST", body: { audience, kind, member } });
-    setMember("");
+    setMember((now) => (now === member ? "" : now)); // who types the next one meanwhile keeps it
     await changed();
     toast(`${member} may ${kind === "read" ? "read" : "mint for"} ${audience}`);
   });

@@ -186,7 +186,7 @@ function AddMember({ group, path }: { readonly group: string; readonly path: str
   const problems = { member: textProblem("member", meant, textRules.groupMember) };
   const { form, problem } = useCheckedForm(problems, async () => {
     await call(`${path}/members`, { method: "POST", body: { member: meant } });
-    setMember("");
+    setMember((now) => (now === member ? "" : now)); // who types the next one meanwhile keeps it
     await invalidate("group-members", "my-audiences");
     toast(`${meant} is in ${group}`);
   });

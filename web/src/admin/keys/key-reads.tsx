@@ -20,7 +20,7 @@ export function KeyReads({ keyId, name }: { readonly keyId: string; readonly nam
   const problems = { audience: textProblem("audience", audience, textRules.audience) };
   const { form, problem } = useCheckedForm(problems, async () => {
     await call("api/audience-grants", { method: "POST", body: { audience, kind: "read", member } });
-    setAudience("");
+    setAudience((now) => (now === audience ? "" : now)); // who types the next one meanwhile keeps it
     await changed();
     toast(`The key “${name}” may read ${audience}`);
   });

@@ -115,7 +115,8 @@ function SourceForm({
       body: { uri: typed.uri ?? now?.uri ?? uri, is_default: typed.isDefault ?? now?.is_default ?? isDefault },
     });
     await invalidate("sources", "data-sources");
-    setTyped({});
+    // What was typed while it was sent is not saved.
+    setTyped((now) => (now === typed ? {} : now));
     toast(`The data source “${name}” is saved`);
     return () => change({ new: undefined, open: name });
   });
