@@ -132,3 +132,21 @@ it("names what it is going to remove, whatever the form says by then", async () 
     .waitFor();
   expect(await page.getByRole("dialog").getByRole("heading").textContent()).toContain("of team-asked for");
 });
+
+it("gives no verdict on a text that was typed after it was asked for", async () => {
+  const page = await app.open("/admin/query-denials");
+  await callApi(page, "POST", "api/query-denials", { match_expr: "contains(sql, 'CROSS')", reason: "too much" });
+  await page.reload();
+  const text = page.getByLabel("Text of the query");
+  const test = page.getByRole("button", { name: "Test it" });
+  const held = await hold(page, "**/api/query-denials/**", isChange);
+  await text.fill("SELECT 1");
+  await test.click();
+  await expect.poll(held.count).toBeGreaterThan(0);
+  await text.fill("SELECT 1 CROSS JOIN b");
+  held.release();
+  await test.waitFor();
+  expect(await page.getByText(/it would (?:run|be denied)/).count()).toBe(0);
+  await test.click();
+  await page.getByText("Yes, it would be denied").waitFor();
+});

@@ -1,5 +1,5 @@
 /** Would this text be denied? */
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useMemo, useState } from "react";
 
 import type { Denial } from "../../api/wire.js";
 import { Button, TextArea, TextField } from "../../ui/controls.js";
@@ -15,19 +15,17 @@ export function DenialTest({ rules }: { readonly rules: readonly Denial[] | unde
   const [sql, setSql] = useState("");
   const [user, setUser] = useState("");
   const [client, setClient] = useState("");
-  // A verdict is of the rules that it was asked of.
-  const [known, setVerdict] = useState<{ readonly verdict: Verdict; readonly of: readonly Denial[] } | null>(null);
-  const verdict = known !== null && known.of === rules ? known.verdict : null;
+  // A verdict is of what it was asked of: all of that may change before it comes.
+  const asked = useMemo(() => ({ rules: rules ?? [], sql, user, client }), [rules, sql, user, client]);
+  const [known, setKnown] = useState<{ readonly verdict: Verdict; readonly of: typeof asked } | null>(null);
+  const verdict = known?.of === asked ? known.verdict : null;
   const task = useTask(async () => {
-    setVerdict(null);
+    setKnown(null);
     const query = { sql, ...(user === "" ? {} : { user }), ...(client === "" ? {} : { client }) };
-    const of = rules ?? [];
-    setVerdict({ verdict: await judge(of, query), of });
+    setKnown({ verdict: await judge(asked.rules, query), of: asked });
   });
-  const change = (set: (value: string) => void) => (event: { readonly target: { readonly value: string } }) => {
+  const change = (set: (value: string) => void) => (event: { readonly target: { readonly value: string } }) =>
     set(event.target.value);
-    setVerdict(null);
-  };
   return (
     <section className={css.test} aria-labelledby="denial-test">
       <h2 id="denial-test">Would this text be denied?</h2>

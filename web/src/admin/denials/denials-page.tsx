@@ -96,7 +96,10 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
   const [expression, setExpression] = useState("");
   const [reason, setReason] = useState("");
   const [sample, setSample] = useState("");
-  const [verdict, setVerdict] = useState<boolean | null>(null);
+  // A verdict is of the texts that it was asked of.
+  const [known, setKnown] = useState<{ readonly refuses: boolean; readonly of: string } | null>(null);
+  const asked = JSON.stringify([expression, sample]);
+  const verdict = known?.of === asked ? known.refuses : null;
   const change = useChangeSearch();
   const invalidate = useInvalidate();
   const problems = {
@@ -112,8 +115,8 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
     return () => change({ new: undefined, open: id });
   });
   const trial = useTask(async () => {
-    setVerdict(null);
-    setVerdict(await matches(expression, { sql: sample }));
+    setKnown(null);
+    setKnown({ refuses: await matches(expression, { sql: sample }), of: asked });
   });
   return (
     <Form label="Add a rule" submit="Add the rule" onCancel={onCancel} {...form}>
@@ -121,10 +124,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
         label="Refuse when"
         hint="One SQL expression without subqueries over user, email, client, sql and sql_hash. For example: contains(sql, 'CROSS JOIN') AND client LIKE 'dashboard%'"
         value={expression}
-        onChange={({ target }) => {
-          setExpression(target.value);
-          setVerdict(null);
-        }}
+        onChange={({ target }) => setExpression(target.value)}
         problem={problem("match_expr")}
       />
       <TextArea
@@ -140,10 +140,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
         label="Try it on a query"
         hint="Nothing is saved by that, and the query does not run."
         value={sample}
-        onChange={({ target }) => {
-          setSample(target.value);
-          setVerdict(null);
-        }}
+        onChange={({ target }) => setSample(target.value)}
       />
       <div className={css.actions}>
         <Button disabled={trial.busy || expression === "" || sample === ""} onClick={() => trial.run()}>
