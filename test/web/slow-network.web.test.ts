@@ -150,3 +150,19 @@ it("gives no verdict on a text that was typed after it was asked for", async () 
   await test.click();
   await page.getByText("Yes, it would be denied").waitFor();
 });
+
+it("says of members that they may be old", async () => {
+  const page = await app.open("/admin/groups?open=admins", { allow: /Failed to load resource/ });
+  const panel = panelOf(page, "admins");
+  const list = panel.getByRole("list", { name: "Members of admins" });
+  await list.getByText("user:dev@localhost").waitFor();
+  await page.route("**/api/groups/admins/members*", async (route) => {
+    await (isChange(route)
+      ? route.fallback()
+      : route.fulfill({ status: 500, json: { code: "INTERNAL", message: "no" } }));
+  });
+  await panel.getByLabel("Add somebody").fill("new@example.com");
+  await panel.getByRole("button", { name: "Add", exact: true }).click();
+  await panel.getByRole("alert").getByText("The members could not be read anew").waitFor();
+  expect(await list.getByText("user:dev@localhost").isVisible()).toBe(true);
+});

@@ -24,6 +24,20 @@ export function AdminError({ title, ...rest }: Parameters<typeof ErrorPart>[0]):
   return <ErrorPart {...rest} title={(error instanceof ApiError ? titles[error.code] : undefined) ?? title} />;
 }
 
+/** Says of a list that is shown that it may be old. */
+export function NotAnew({
+  list,
+  noun,
+}: {
+  readonly list: { readonly error: unknown; readonly refetch: () => Promise<unknown> };
+  /** In the plural. */
+  readonly noun: string;
+}): ReactElement | null {
+  return list.error === null ? null : (
+    <AdminError error={list.error} title={`The ${noun} could not be read anew`} onRetry={() => void list.refetch()} />
+  );
+}
+
 /** @param fields whose problems are shown at them, not below */
 export function Form({
   label,

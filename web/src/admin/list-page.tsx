@@ -15,7 +15,7 @@ import { briefTime, figures, type TableColumn } from "../ui/table/table-columns.
 import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
 import { mostRows } from "./api.js";
-import { AdminError } from "./form.js";
+import { AdminError, NotAnew } from "./form.js";
 import { serverNow } from "../api/server-clock.js";
 
 /** What makes rows of a kind a table. */
@@ -126,13 +126,7 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
             {addButton}
           </div>
           {o.notes === undefined || o.notes === null ? null : <div className={css.notes}>{o.notes}</div>}
-          {query.error !== null && all !== undefined ? (
-            <AdminError
-              error={query.error}
-              title={`The ${o.noun} could not be read anew`}
-              onRetry={() => void query.refetch()}
-            />
-          ) : null}
+          {all === undefined ? null : <NotAnew list={query} noun={o.noun} />}
         </div>
         <LoadingLine running={query.isFetching} />
         <div className={css.body}>

@@ -9,7 +9,7 @@ import type { IngestionKey, UsageRow } from "../../api/wire.js";
 import { formatAge, formatBytes, formatNumber } from "../../ui/format.js";
 import { Skeleton } from "../../ui/states.js";
 import { listAll } from "../api.js";
-import { AdminError } from "../form.js";
+import { AdminError, NotAnew } from "../form.js";
 import css from "./own-keys.module.css";
 import { serverNow } from "../../api/server-clock.js";
 
@@ -88,6 +88,7 @@ export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
             : `Those that were used in the last ${days} days; administrators see the others`}
         </span>
       </div>
+      {keys === undefined ? null : <NotAnew list={own} noun="keys" />}
       {keys === undefined ? (
         error === null ? (
           <Skeleton rows={2} />

@@ -14,7 +14,7 @@ import css from "../admin.module.css";
 import { useInvalidate, useList, useTask } from "../api.js";
 import { memberWords } from "../audiences/grants.js";
 import { useCheckedForm } from "../checked-form.js";
-import { AdminError, ConfirmButton, Form } from "../form.js";
+import { AdminError, ConfirmButton, Form, NotAnew } from "../form.js";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
 import { textProblem, textRules } from "../rules.js";
 
@@ -99,7 +99,10 @@ function GroupDetails({ row, onDeleted }: { readonly row: Group; readonly onDele
             <AdminError error={members.error} onRetry={() => void members.refetch()} />
           )
         ) : (
-          <Members group={name} members={members.data} path={path} />
+          <>
+            <NotAnew list={members} noun="members" />
+            <Members group={name} members={members.data} path={path} />
+          </>
         )}
       </section>
       {name === admins ? (

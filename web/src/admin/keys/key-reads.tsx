@@ -8,7 +8,7 @@ import type { Grant } from "../../api/wire.js";
 import { useList } from "../api.js";
 import { GrantList, useGrantsChanged } from "../audiences/grants.js";
 import { useCheckedForm } from "../checked-form.js";
-import { AdminError, Form, SuggestField } from "../form.js";
+import { AdminError, Form, NotAnew, SuggestField } from "../form.js";
 import { textProblem, textRules } from "../rules.js";
 
 export function KeyReads({ keyId, name }: { readonly keyId: string; readonly name: string }): ReactElement {
@@ -45,12 +45,15 @@ export function KeyReads({ keyId, name }: { readonly keyId: string; readonly nam
           <AdminError error={grants.error} onRetry={() => void grants.refetch()} />
         )
       ) : (
-        <GrantList
-          label={`Audiences that ${name} may read`}
-          grants={grants.data}
-          shows="audience"
-          none="Nothing yet beside what everybody may. Grant it an audience."
-        />
+        <>
+          <NotAnew list={grants} noun="grants" />
+          <GrantList
+            label={`Audiences that ${name} may read`}
+            grants={grants.data}
+            shows="audience"
+            none="Nothing yet beside what everybody may. Grant it an audience."
+          />
+        </>
       )}
     </section>
   );
