@@ -166,3 +166,68 @@ it("says of members that they may be old", async () => {
   await panel.getByRole("alert").getByText("The members could not be read anew").waitFor();
   expect(await list.getByText("user:dev@localhost").isVisible()).toBe(true);
 });
+
+it("makes a screen once, keeps its name until it is there, and takes nobody to it who has left", async () => {
+  const page = await app.open("/screens", { allow: /503/ });
+  let refuses = true;
+  await page.route("**/api/screens/slow", async (route) => {
+    await (refuses ? route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "busy" } }) : route.fallback());
+  });
+  await page.getByRole("button", { name: "New screen" }).click();
+  const dialog = page.getByRole("dialog", { name: "New screen" });
+  await dialog.getByLabel("Name").fill("slow");
+  await dialog.getByRole("button", { name: "Make it" }).click();
+  await dialog.getByRole("alert").getByText("busy", { exact: true }).waitFor();
+  expect(await dialog.getByLabel("Name").inputValue()).toBe("slow");
+  refuses = false;
+  const held = await hold(page, "**/api/screens/slow", isChange);
+  await dialog.getByRole("button", { name: "Make it" }).click();
+  await expect.poll(held.count).toBe(1);
+  expect(await dialog.getByRole("button", { name: "One moment…" }).isDisabled()).toBe(true);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("link", { name: "Processes" }).click();
+  await page.getByRole("grid", { name: "Processes" }).waitFor();
+  const made = page.waitForResponse((response) => response.url().endsWith("/api/screens/slow"));
+  held.release();
+  expect((await made).status()).toBe(201);
+  await page.waitForTimeout(500);
+  expect(new URL(page.url()).pathname).toBe("/processes");
+});
+
+/** A screen with one cell of text, and a second version of it. */
+async function screenOfTwo(page: Page, name: string): Promise<void> {
+  for (const version of [0, 1]) {
+    const config = { format: 1, cells: [{ kind: "markdown", id: "a", text: `# Version ${version + 1}` }] };
+    await callApi(page, "PUT", `api/screens/${name}`, { config, version });
+  }
+  await page.goto(`${app.url}/screen/${name}`);
+}
+
+it("asks before a version of a screen takes the place of what was typed while it came", async () => {
+  const page = await app.open("/screens");
+  await screenOfTwo(page, "restored");
+  await page.getByRole("button", { name: "Versions" }).click();
+  const held = await hold(page, "**/api/screens/restored/versions/1");
+  await page.getByRole("button", { name: "Edit this version" }).click();
+  await expect.poll(held.count).toBe(1);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const text = page.getByRole("textbox", { name: "Markdown" });
+  await text.fill("# Mine");
+  const asked = page.waitForEvent("dialog").then((dialog) => dialog.dismiss());
+  held.release();
+  await asked;
+  expect(await text.inputValue()).toBe("# Mine");
+});
+
+it("deletes a screen once, and says so where somebody waits for it", async () => {
+  const page = await app.open("/screens", { allow: /503/ });
+  await screenOfTwo(page, "deleted");
+  await page.getByRole("button", { name: "Delete screen" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete deleted?" });
+  const held = await hold(page, "**/api/screens/deleted?*", isChange);
+  await dialog.getByRole("button", { name: "Delete with all versions" }).click();
+  await expect.poll(held.count).toBe(1);
+  expect(await dialog.getByRole("button", { name: "One moment…" }).isDisabled()).toBe(true);
+  held.release();
+  await page.waitForURL("**/screens**");
+});

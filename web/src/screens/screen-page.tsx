@@ -3,6 +3,7 @@ import { useBlocker, useParams } from "@tanstack/react-router";
 import { Download, History, Pencil, Save, Trash2, X } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
+import { ConfirmDialog } from "../admin/form.js";
 import { ApiError } from "../api/error.js";
 import { useMyAudiences } from "../api/routes.js";
 import type { Screen } from "../api/wire.js";
@@ -46,6 +47,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
   const { saved, parsed, draft, edit, isChanged, problem, theirs } = editing;
   const mayWrite = useMayWrite(saved);
   const config = draft?.config ?? parsed.config;
+  const failure = problem ?? editing.restore.error ?? (deleting ? null : editing.remove.error);
   const context = useCellContext(config);
   useBlocker({
     shouldBlockFn: ({ current, next }) =>
@@ -60,11 +62,8 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           <Versions
             screen={saved}
             mayWrite={mayWrite}
-            onRestore={async (version) => {
-              if (await editing.restore(version)) {
-                setHistory(false);
-              }
-            }}
+            restoring={editing.restore.busy}
+            onRestore={(version) => editing.restore.run(version, () => setHistory(false))}
             onClose={() => setHistory(false)}
           />
         ) : null
@@ -102,7 +101,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
             )}
           </span>
         </header>
-        {problem === null ? null : <ErrorPart error={problem} title="That was not done" />}
+        {failure === null ? null : <ErrorPart error={failure} title="That was not done" />}
         {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
         {draft === null ? null : (
           <CellsEditor
@@ -121,15 +120,15 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           )}
         </div>
       </div>
-      <DeleteDialog
+      <ConfirmDialog
         open={deleting}
-        name={saved.name}
+        title={`Delete ${saved.name}?`}
+        confirm="Delete with all versions"
+        task={editing.remove}
         onClose={() => setDeleting(false)}
-        onDelete={() => {
-          setDeleting(false);
-          void editing.remove();
-        }}
-      />
+      >
+        <p>The screen and its versions go for everybody. Export it first to keep a copy.</p>
+      </ConfirmDialog>
       {theirs === null || draft === null ? null : (
         <Conflict
           mine={draft}
@@ -170,31 +169,6 @@ function Actions(o: {
         </>
       ) : null}
     </>
-  );
-}
-
-function DeleteDialog(o: {
-  readonly open: boolean;
-  readonly name: string;
-  readonly onClose: () => void;
-  readonly onDelete: () => void;
-}): ReactElement {
-  return (
-    <Dialog
-      open={o.open}
-      onClose={o.onClose}
-      title={`Delete ${o.name}?`}
-      actions={
-        <>
-          <Button onClick={o.onClose}>Keep it</Button>
-          <Button look="danger" onClick={o.onDelete}>
-            Delete with all versions
-          </Button>
-        </>
-      }
-    >
-      The screen and its versions go for everybody. Export it first to keep a copy.
-    </Dialog>
   );
 }
 
@@ -254,24 +228,31 @@ function Conflict(o: {
 function Versions({
   screen,
   mayWrite,
+  restoring,
   onRestore,
   onClose,
 }: {
   readonly screen: Screen;
   readonly mayWrite: boolean;
-  readonly onRestore: (version: number) => Promise<void>;
+  readonly restoring: boolean;
+  readonly onRestore: (version: number) => void;
   readonly onClose: () => void;
 }): ReactElement {
-  const { data, error } = useScreenVersions(screen.name, true);
+  const { data, error, refetch } = useScreenVersions(screen.name, true);
   return (
     <Panel title="Versions" onClose={onClose}>
-      {error === null ? null : <ErrorPart error={error} />}
+      {error === null ? null : (
+        <ErrorPart error={error} title="The versions cannot be read" onRetry={() => void refetch()} />
+      )}
+      {data === undefined && error === null ? <Skeleton rows={3} /> : null}
       <ul className={css.versions}>
         {data?.map(({ version, saved_at: at, saved_by: by }) => (
           <li key={version}>
             <strong>{version}</strong> {formatTime(Date.parse(at))} by {by}
             {mayWrite && version !== screen.version ? (
-              <Button onClick={() => void onRestore(version)}>Edit this version</Button>
+              <Button disabled={restoring} onClick={() => onRestore(version)}>
+                Edit this version
+              </Button>
             ) : null}
           </li>
         ))}

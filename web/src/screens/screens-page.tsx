@@ -3,12 +3,13 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { LayoutDashboard, Plus, Upload } from "lucide-react";
 import { type ReactElement, useRef, useState } from "react";
 
+import { type Task, useTask } from "../admin/api.js";
 import { ApiError, PlainError } from "../api/error.js";
 import type { ScreenRow } from "../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { AddressInput, Button, Dialog, TextField } from "../ui/controls.js";
 import { formatTime } from "../ui/format.js";
-import { EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
+import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../ui/states.js";
 import css from "./screen.module.css";
 import { readScreenFile } from "./screen-file.js";
 import { newCell, screenFormat } from "./screen-model.js";
@@ -20,37 +21,34 @@ export default function ScreensPage(): ReactElement {
   const search = useSearchParameters();
   const changeSearch = useChangeSearch();
   const [naming, setNaming] = useState(false);
-  const [problem, setProblem] = useState<unknown>(null);
   const files = useRef<HTMLInputElement | null>(null);
   const wanted = textOf(search["find"]) ?? "";
 
-  const create = async (name: string, folder: string | null, config: unknown): Promise<void> => {
-    setProblem(null);
+  /** @returns what opens it */
+  const create = async (name: string, folder: string | null, config: unknown): Promise<() => void> => {
     try {
       await putScreen(name, { folder, config, version: 0 });
-      await refetch();
-      await navigate({ to: "/screen/$name", params: { name } } as never);
     } catch (failure) {
-      setProblem(
-        failure instanceof ApiError && failure.status === 409
-          ? new PlainError(`There is a screen ${name} already. Choose another name, or delete that one first.`)
-          : failure,
-      );
+      throw failure instanceof ApiError && failure.status === 409
+        ? new PlainError(`There is a screen ${name} already. Choose another name, or delete that one first.`)
+        : failure;
     }
+    await refetch();
+    return () => void navigate({ to: "/screen/$name", params: { name } } as never);
   };
-  const take = async (file: File | undefined): Promise<void> => {
-    if (file === undefined) {
-      return;
-    }
-    setProblem(null);
-    try {
-      const { name, folder, config } = readScreenFile(await file.text());
-      await create(name, folder, config);
-      toast("Imported", name);
-    } catch (failure) {
-      setProblem(failure);
-    }
-  };
+  const making = useTask((name: string) =>
+    create(name, null, {
+      format: screenFormat,
+      cells: [{ ...newCell("markdown"), text: `# ${name}` }, newCell("chart"), newCell("log")],
+    }),
+  );
+  const taking = useTask(async (file: File) => {
+    const { name, folder, config } = readScreenFile(await file.text());
+    const open = await create(name, folder, config);
+    toast("Imported", name);
+    return open;
+  });
+  const failure = taking.error ?? (naming ? null : making.error);
   const shown = (data ?? []).filter(({ name, folder }) =>
     `${folder ?? ""} ${name}`.toLowerCase().includes(wanted.toLowerCase()),
   );
@@ -64,7 +62,7 @@ export default function ScreensPage(): ReactElement {
           onType={(typed) => changeSearch({ find: typed || undefined }, { replace: true })}
         />
         <span className={css.actions}>
-          <Button onClick={() => files.current?.click()}>
+          <Button disabled={taking.busy} onClick={() => files.current?.click()}>
             <Upload /> Import a file
           </Button>
           <Button look="primary" onClick={() => setNaming(true)}>
@@ -78,12 +76,16 @@ export default function ScreensPage(): ReactElement {
           aria-label="File of a screen"
           hidden
           onChange={({ target }) => {
-            void take(target.files?.[0]);
+            const [file] = target.files ?? [];
+            if (file !== undefined) {
+              taking.run(file);
+            }
             target.value = "";
           }}
         />
       </header>
-      {problem === null ? null : <ErrorPart error={problem} title="There is no new screen" />}
+      <LoadingLine running={taking.busy} />
+      {failure === null ? null : <ErrorPart error={failure} title="There is no new screen" />}
       {error === null ? null : <ErrorPart error={error} onRetry={() => void refetch()} />}
       {data === undefined ? (
         error === null ? (
@@ -102,13 +104,12 @@ export default function ScreensPage(): ReactElement {
       )}
       <NewScreen
         open={naming}
-        onClose={() => setNaming(false)}
-        onName={(name) => {
+        task={making}
+        onClose={() => {
           setNaming(false);
-          void create(name, null, {
-            format: screenFormat,
-            cells: [{ ...newCell("markdown"), text: `# ${name}` }, newCell("chart"), newCell("log")],
-          });
+          if (!making.busy) {
+            making.reset();
+          }
         }}
       />
     </div>
@@ -147,16 +148,20 @@ const screenName = /^(?!\.{1,2}$)[^\s\p{Cc}/\\](?:[^\p{Cc}/\\]*[^\s\p{Cc}/\\])?$
 
 function NewScreen({
   open,
+  task,
   onClose,
-  onName,
 }: {
   readonly open: boolean;
+  readonly task: Task<readonly [name: string]>;
   readonly onClose: () => void;
-  readonly onName: (name: string) => void;
 }): ReactElement {
   const [name, setName] = useState("");
   const problem = name === "" || screenName.test(name) ? null : "no slashes, and no white space around it";
-  const isGood = name !== "" && problem === null;
+  const make = (): void => {
+    if (name !== "" && problem === null) {
+      task.run(name);
+    }
+  };
   return (
     <Dialog
       open={open}
@@ -164,9 +169,9 @@ function NewScreen({
       title="New screen"
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" disabled={!isGood} onClick={() => onName(name)}>
-            Make it
+          <Button onClick={onClose}>{task.busy ? "Close" : "Cancel"}</Button>
+          <Button look="primary" disabled={name === "" || problem !== null || task.busy} onClick={make}>
+            {task.busy ? "One moment…" : "Make it"}
           </Button>
         </>
       }
@@ -174,13 +179,12 @@ function NewScreen({
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (isGood) {
-            onName(name);
-          }
+          make();
         }}
       >
         <TextField label="Name" value={name} problem={problem} onChange={({ target }) => setName(target.value)} />
       </form>
+      {task.error === null ? null : <ErrorPart error={task.error} title="There is no new screen" />}
     </Dialog>
   );
 }

@@ -4,9 +4,9 @@
  */
 import { useNavigate } from "@tanstack/react-router";
 import { useQueryClient } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 
-import { useTask } from "../admin/api.js";
+import { type Task, useTask } from "../admin/api.js";
 import { ApiError, PlainError } from "../api/error.js";
 import type { Screen, ScreenRow } from "../api/wire.js";
 import { toast } from "../ui/states.js";
@@ -31,9 +31,9 @@ interface Editing {
   /** Saves the draft over a version, unless it is being saved. */
   readonly save: (version: number) => void;
   readonly saving: boolean;
-  readonly remove: () => Promise<void>;
-  /** Takes a version as the draft. @returns whether it did */
-  readonly restore: (version: number) => Promise<boolean>;
+  readonly remove: Task<readonly []>;
+  /** Takes a version as the draft, and says that it did. */
+  readonly restore: Task<readonly [version: number, taken: () => void]>;
 }
 
 export function useEditing(screen: Screen): Editing {
@@ -92,36 +92,37 @@ export function useEditing(screen: Screen): Editing {
       setTheirs(null);
     }
   };
-  const remove = async (): Promise<void> => {
-    try {
-      await deleteScreen(saved.name, saved.version);
-      setDraft(null);
-      queryClient.setQueryData<readonly ScreenRow[]>(["screens"], (rows) =>
-        rows?.filter(({ name }) => name !== saved.name),
-      );
-      await navigate({ to: "/screens" });
-    } catch (error) {
-      setProblem(error);
-    }
-  };
-  const restore = async (version: number): Promise<boolean> => {
-    if (isChanged && !window.confirm(`Edit version ${version} in place of what you changed?`)) {
-      return false;
-    }
-    try {
-      const { config } = await getScreenVersion(saved.name, version);
-      setDraft({ config: parseScreen(config), folder: saved.folder });
-      return true;
-    } catch (error) {
-      setProblem(error);
-      return false;
-    }
-  };
+  const remove = useTask(async () => {
+    await deleteScreen(saved.name, saved.version);
+    queryClient.setQueryData<readonly ScreenRow[]>(["screens"], (rows) =>
+      rows?.filter(({ name }) => name !== saved.name),
+    );
+    toast("Deleted", saved.name);
+    return () => void navigate({ to: "/screens" });
+  });
+  const newest = useRef(isChanged);
+  newest.current = isChanged;
+  const restore = useTask(async (version: number, taken: () => void) => {
+    const { config } = await getScreenVersion(saved.name, version);
+    const next = { config: parseScreen(config), folder: saved.folder };
+    return () => {
+      // What was changed while it was on its way counts, too.
+      if (!newest.current || window.confirm(`Edit version ${version} in place of what you changed?`)) {
+        setDraft(next);
+        taken();
+      }
+    };
+  });
   return {
     saved,
     parsed,
     draft,
-    edit: setDraft,
+    edit: (next) => {
+      setDraft(next);
+      if (next === null) {
+        setProblem(null); // it was about the draft
+      }
+    },
     isChanged,
     problem,
     theirs,
