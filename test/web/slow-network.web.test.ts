@@ -231,3 +231,10 @@ it("deletes a screen once, and says so where somebody waits for it", async () =>
   held.release();
   await page.waitForURL("**/screens**");
 });
+
+it("runs a query that somebody starts by a double click", async () => {
+  const page = await app.open("/sql?sql=SELECT+42+AS+answer");
+  await page.getByRole("button", { name: "Run" }).dblclick();
+  await page.getByRole("gridcell", { name: "42" }).or(page.getByText("Cancelled")).first().waitFor();
+  expect(await page.getByText("Cancelled").count()).toBe(0);
+});

@@ -118,7 +118,8 @@ export default function SqlPage(): ReactElement {
           />
         </div>
         <div className={css.bar}>
-          {query.running ? (
+          {/* Not at once: the second click of two would cancel what the first began. */}
+          {query.slow ? (
             <Button onClick={query.cancel} className={css.run}>
               <Square /> Cancel
             </Button>
