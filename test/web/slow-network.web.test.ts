@@ -238,3 +238,16 @@ it("runs a query that somebody starts by a double click", async () => {
   await page.getByRole("gridcell", { name: "42" }).or(page.getByText("Cancelled")).first().waitFor();
   expect(await page.getByText("Cancelled").count()).toBe(0);
 });
+
+it("takes back the formatting alone, and leaves what was typed just before", async () => {
+  const page = await app.open("/sql?sql=select+1");
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  await page.getByRole("button", { name: "Format the text" }).click(); // loads what formats
+  await expect.poll(() => editor.textContent()).toContain("SELECT");
+  await editor.press("Control+End");
+  await page.keyboard.type(", 2 as b");
+  await page.getByRole("button", { name: "Format the text" }).click();
+  await expect.poll(() => editor.textContent()).toContain("AS b");
+  await editor.press("Control+z");
+  expect(await editor.textContent()).toContain(", 2 as b");
+});

@@ -3,7 +3,7 @@
  * policy allows, while in the document it would add style elements, which it does not.
  */
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 import { PostgreSQL, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
@@ -168,7 +168,10 @@ export function SqlEditor(o: SqlEditorProps): ReactElement {
   useEffect(() => {
     const editor = view.current;
     if (editor !== null && editor.state.doc.toString() !== o.value) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: o.value } });
+      editor.dispatch({
+        changes: { from: 0, to: editor.state.doc.length, insert: o.value },
+        annotations: isolateHistory.of("full"), // a step of its own to undo, apart from what was typed just before
+      });
     }
   }, [o.value]);
 
