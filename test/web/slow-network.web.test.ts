@@ -251,3 +251,14 @@ it("takes back the formatting alone, and leaves what was typed just before", asy
   await editor.press("Control+z");
   expect(await editor.textContent()).toContain(", 2 as b");
 });
+
+it("says that patterns could not be counted anew", async () => {
+  const page = await app.open("/logs?view=patterns", { allow: /500/ });
+  await page.getByRole("grid", { name: /patterns/ }).waitFor();
+  await page.route("**/api/query", (route) =>
+    route.fulfill({ status: 500, json: { code: "INTERNAL", message: "no", request_id: null } }),
+  );
+  await page.getByRole("button", { name: "Refresh", exact: true }).click();
+  await page.getByRole("alert").getByText("The patterns could not be counted").waitFor();
+  expect(await page.getByRole("grid", { name: /patterns/ }).isVisible()).toBe(true);
+});

@@ -60,12 +60,14 @@ FROM log_entries WHERE ${condition.sql} GROUP BY log_pattern(msg) ORDER BY entri
     });
     return narrow ? made.filter(({ id }) => id === "entries" || id === "level" || id === "pattern") : made;
   }, [result, total, narrow, resolved.endMs]);
-  if (query.error !== null && (result === null || result.rows === 0)) {
-    return (
+  const problem =
+    query.error === null ? null : (
       <div className={css.note}>
         <ErrorPart error={query.error} title="The patterns could not be counted" onRetry={query.run} />
       </div>
     );
+  if (problem !== null && (result === null || result.rows === 0)) {
+    return problem;
   }
   if (result === null) {
     return <Skeleton />;
@@ -87,6 +89,7 @@ FROM log_entries WHERE ${condition.sql} GROUP BY log_pattern(msg) ORDER BY entri
   return (
     <div className={css.table}>
       <LoadingLine running={query.running} />
+      {problem}
       <DataTable
         label={`${formatNumber(result.rows)} patterns`}
         columns={columns}
