@@ -252,6 +252,45 @@ it("takes back the formatting alone, and leaves what was typed just before", asy
   expect(await editor.textContent()).toContain(", 2 as b");
 });
 
+it("does not say that a query found nothing before it has answered, nor when it failed", async () => {
+  const page = await app.open("/metrics", { allow: /500/ });
+  await page.getByRole("grid", { name: "Metrics" }).waitFor();
+  const empty = page.getByText("No metric is called that").locator("..");
+  await page.getByLabel("Find a metric").fill("nothing at all");
+  await empty.and(page.locator("[aria-busy='false']")).waitFor();
+  let fails = false;
+  await page.route("**/api/query", async (route) => {
+    await (fails
+      ? route.fulfill({ status: 500, json: { code: "INTERNAL", message: "no", request_id: null } })
+      : route.fallback());
+  });
+  const held = await hold(page, "**/api/query");
+  await page.getByLabel("Find a metric").fill("nothing at all, either");
+  await expect.poll(held.count).toBeGreaterThan(0);
+  await empty.and(page.locator("[aria-busy='true']")).waitFor();
+  fails = true;
+  held.release();
+  await page.getByRole("alert").getByText("The metrics could not be read").waitFor();
+  expect(await empty.count()).toBe(0);
+});
+
+it("says in a cell of a screen that its query failed, and not that there are no rows", async () => {
+  const page = await app.open("/screens", { allow: /400/ });
+  const sql = "SELECT CASE WHEN $n = 1 THEN error('broken') ELSE 'x' END AS a FROM range(1) WHERE $n = 1";
+  const cells = [
+    { kind: "variable", id: "v", name: "n", label: "N", type: "number", value: "0", sql: "" },
+    { kind: "table", id: "t", title: "Failing", sql },
+  ];
+  await callApi(page, "PUT", "api/screens/failing", { config: { format: 1, cells }, version: 0 });
+  await page.goto(`${app.url}/screen/failing`);
+  const cell = page.getByRole("region", { name: "Failing" });
+  await cell.getByText("No rows").waitFor();
+  await page.getByLabel("N", { exact: true }).fill("1");
+  await page.getByLabel("N", { exact: true }).press("Enter");
+  await cell.getByRole("alert").waitFor();
+  expect(await cell.getByText("No rows").count()).toBe(0);
+});
+
 it("says that patterns could not be counted anew", async () => {
   const page = await app.open("/logs?view=patterns", { allow: /500/ });
   await page.getByRole("grid", { name: /patterns/ }).waitFor();

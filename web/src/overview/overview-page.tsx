@@ -55,9 +55,10 @@ FROM l FULL JOIN s USING (service_name) ORDER BY coalesce(spans, 0) + coalesce(l
     { parameters },
   );
   const running = [logs, spans, services, failures].some((query) => query.running);
-  if (services.result?.rows === 0 && services.summary !== null) {
+  if (services.result?.rows === 0 && services.error === null && (services.summary !== null || services.stale)) {
     return (
       <EmptyState
+        stale={services.stale}
         icon={<Rocket />}
         title="Nothing in this time range"
         actions={hasPage("/start") ? <Link to="/start">Send your first data</Link> : null}
@@ -293,7 +294,9 @@ function FailureTable({ query }: { readonly query: SqlState }): ReactElement | n
     return null;
   }
   return result.rows === 0 ? (
-    <EmptyState title="No errors">Nothing logged an error in this time range.</EmptyState>
+    <EmptyState title="No errors" stale={query.stale}>
+      Nothing logged an error in this time range.
+    </EmptyState>
   ) : (
     <div className={css.table}>
       <DataTable label="Latest errors" columns={columns} rows={result.rows} version={result} stale={query.stale} />

@@ -55,7 +55,7 @@ export function QueryPart({
   /** Whether `children` show a result without rows, too. */
   readonly showsNone?: boolean;
 }): ReactElement {
-  const { result, error, running, summary } = state;
+  const { result, error, running, stale, summary } = state;
   return (
     <section className={css.cell} aria-label={title}>
       {title === "" ? null : <h3 className={css.title}>{title}</h3>}
@@ -73,8 +73,12 @@ export function QueryPart({
         running ? (
           <Skeleton rows={4} />
         ) : null
-      ) : result.rows === 0 && !running && !showsNone ? (
-        <EmptyState title="No rows">The query found nothing in this time range.</EmptyState>
+      ) : result.rows === 0 && !showsNone ? (
+        error === null ? (
+          <EmptyState title="No rows" stale={stale}>
+            The query found nothing in this time range.
+          </EmptyState>
+        ) : null
       ) : (
         children(result)
       )}

@@ -54,7 +54,9 @@ export function SqlResult({
           ) : null
         ) : result.rows === 0 ? (
           error === null ? (
-            <EmptyState title="No rows">The query found nothing in this time range.</EmptyState>
+            <EmptyState title="No rows" stale={stale}>
+              The query found nothing in this time range.
+            </EmptyState>
           ) : null
         ) : view === "chart" ? (
           <ChartView result={result} stale={stale} />

@@ -98,14 +98,17 @@ export function EmptyState({
   title,
   children,
   actions,
+  stale = false,
 }: {
   readonly icon?: ReactElement;
   readonly title: string;
+  /** That is of the query before; a newer answer is on its way. */
+  readonly stale?: boolean;
   readonly children?: ReactNode;
   readonly actions?: ReactNode;
 }): ReactElement {
   return (
-    <div className={css.empty}>
+    <div className={classes(css.empty, stale && css.stale)} aria-busy={stale}>
       {icon}
       <h2>{oneLine(title)}</h2>
       {children === undefined ? null : <p>{children}</p>}

@@ -129,6 +129,7 @@ export default function UsagePage(): ReactElement {
       ) : data.rows.length === 0 ? (
         <EmptyState
           icon={<ChartColumn />}
+          stale={query.isPlaceholderData}
           title={filter === null ? "No key was used in this time" : "It was not used in this time"}
           actions={
             filter === null ? (

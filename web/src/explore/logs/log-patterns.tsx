@@ -74,7 +74,7 @@ FROM log_entries WHERE ${condition.sql} GROUP BY log_pattern(msg) ORDER BY entri
   }
   if (result.rows === 0) {
     return (
-      <EmptyState icon={<Rows3 />} title="No patterns">
+      <EmptyState icon={<Rows3 />} title="No patterns" stale={query.stale}>
         No log record matches. Widen the time range or take a filter away.
       </EmptyState>
     );

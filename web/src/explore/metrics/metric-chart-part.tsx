@@ -100,7 +100,7 @@ function Lines({
           <Skeleton rows={4} />
         ) : null
       ) : data.times.length === 0 ? (
-        <p className={css.said}>{query.running ? "" : "No points in this time range."}</p>
+        <p className={css.said}>{query.stale ? "" : "No points in this time range."}</p>
       ) : !isDrawn(data) ? (
         <p className={css.said}>Nothing to draw: no value in this time range is a finite number.</p>
       ) : (

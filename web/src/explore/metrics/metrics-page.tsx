@@ -102,9 +102,10 @@ export default function MetricsPage(): ReactElement {
         query.error === null ? (
           <Skeleton rows={8} />
         ) : null
-      ) : result.rows === 0 ? (
+      ) : result.rows === 0 && query.error !== null ? null : result.rows === 0 ? (
         <EmptyState
           icon={<ChartLine />}
+          stale={query.stale}
           title={words === "" ? "No metrics in this time range" : "No metric is called that"}
         >
           {words === "" ? "Choose a longer time range at the top, or send some: see Send data." : "Search for less."}

@@ -77,14 +77,12 @@ export default function ProcessesPage(): ReactElement {
           <ErrorPart error={query.error} title="The processes could not be read" onRetry={query.run} />
         )}
       </div>
-      {result === null || cells === null ? (
-        query.error === null ? (
-          <Skeleton rows={8} />
-        ) : (
-          <div />
-        )
+      {(result === null || result.rows === 0) && query.error !== null ? (
+        <div />
+      ) : result === null || cells === null ? (
+        <Skeleton rows={8} />
       ) : result.rows === 0 ? (
-        <Nothing words={words} onClear={() => change({ q: undefined })} />
+        <Nothing words={words} stale={query.stale} onClear={() => change({ q: undefined })} />
       ) : (
         <Split
           panel={
@@ -137,13 +135,21 @@ WHERE contains(lower(concat_ws(' ', service, version, host, sdk, process_id, ins
 ORDER BY last_seen DESC LIMIT 10000`;
 }
 
-function Nothing({ words, onClear }: { readonly words: string; readonly onClear: () => void }): ReactElement {
+function Nothing({
+  words,
+  stale,
+  onClear,
+}: {
+  readonly words: string;
+  readonly stale: boolean;
+  readonly onClear: () => void;
+}): ReactElement {
   return words === "" ? (
-    <EmptyState icon={<Cpu />} title="No process sent anything in this time range">
+    <EmptyState icon={<Cpu />} title="No process sent anything in this time range" stale={stale}>
       Choose a longer time range at the top.
     </EmptyState>
   ) : (
-    <EmptyState title="No such process" actions={<Button onClick={onClear}>Show all</Button>}>
+    <EmptyState title="No such process" stale={stale} actions={<Button onClick={onClear}>Show all</Button>}>
       No process of this time range has these words in its service, version, host, SDK or id.
     </EmptyState>
   );

@@ -88,8 +88,9 @@ export default function ServicePage(): ReactElement {
           totals.error === null ? (
             <Skeleton rows={10} />
           ) : null
-        ) : !hasSpans ? (
+        ) : !hasSpans && totals.error !== null ? null : !hasSpans ? (
           <EmptyState
+            stale={totals.stale}
             icon={<Network />}
             title={operation === null ? "No requests in this time range" : "No such operation in this time range"}
             actions={

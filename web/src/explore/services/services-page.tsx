@@ -98,12 +98,12 @@ export default function ServicesPage(): ReactElement {
         <Skeleton rows={8} />
       ) : view === "list" ? (
         shown.length === 0 ? (
-          <NoServices words={words} onClear={() => change({ q: undefined })} />
+          <NoServices words={words} stale={spans.stale} onClear={() => change({ q: undefined })} />
         ) : (
           <ServiceList services={shown} seconds={seconds} stale={spans.stale} onOpen={toPage} />
         )
       ) : shownCalls.length === 0 ? (
-        <NoCalls words={words} onClear={() => change({ q: undefined })} />
+        <NoCalls words={words} stale={calls.stale} onClear={() => change({ q: undefined })} />
       ) : view === "map" ? (
         <ServiceMap
           graph={graph}
@@ -121,28 +121,33 @@ export default function ServicesPage(): ReactElement {
 
 interface NothingProps {
   readonly words: string;
+  readonly stale: boolean;
   readonly onClear: () => void;
 }
 
-function NoServices({ words, onClear }: NothingProps): ReactElement {
+function NoServices({ words, stale, onClear }: NothingProps): ReactElement {
   return words === "" ? (
-    <EmptyState icon={<Network />} title="No service sent anything in this time range">
+    <EmptyState icon={<Network />} title="No service sent anything in this time range" stale={stale}>
       Choose a longer time range at the top, or send telemetry with the attribute <code>service.name</code>.
     </EmptyState>
   ) : (
-    <EmptyState title="No service has such a name" actions={<Button onClick={onClear}>Show all</Button>}>
+    <EmptyState title="No service has such a name" stale={stale} actions={<Button onClick={onClear}>Show all</Button>}>
       Nothing in this time range contains what you are looking for.
     </EmptyState>
   );
 }
 
-function NoCalls({ words, onClear }: NothingProps): ReactElement {
+function NoCalls({ words, stale, onClear }: NothingProps): ReactElement {
   return words === "" ? (
-    <EmptyState icon={<Network />} title="No calls between services in this time range">
+    <EmptyState icon={<Network />} title="No calls between services in this time range" stale={stale}>
       Calls come from spans of the kinds client and server with a common trace. Choose a longer time range at the top,
       or see that your services pass on the trace context.
     </EmptyState>
   ) : (
-    <EmptyState title="No calls of such a service" actions={<Button onClick={onClear}>Show all</Button>} />
+    <EmptyState
+      title="No calls of such a service"
+      stale={stale}
+      actions={<Button onClick={onClear}>Show all</Button>}
+    />
   );
 }
