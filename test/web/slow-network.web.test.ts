@@ -301,3 +301,16 @@ it("says that patterns could not be counted anew", async () => {
   await page.getByRole("alert").getByText("The patterns could not be counted").waitFor();
   expect(await page.getByRole("grid", { name: /patterns/ }).isVisible()).toBe(true);
 });
+
+it("shows no figures of another service below the name of this one", async () => {
+  const page = await app.open("/services/checkout");
+  const callers = page.getByRole("grid", { name: "Called by" });
+  await callers.getByText("gateway").waitFor();
+  await page.getByRole("term").getByText("Rate").waitFor();
+  const held = await hold(page, "**/api/query");
+  await callers.press("Enter");
+  await page.getByRole("heading", { name: "gateway", level: 2 }).waitFor();
+  expect(await page.getByRole("term").getByText("Rate").count()).toBe(0);
+  held.release();
+  await page.getByRole("term").getByText("Rate").waitFor();
+});

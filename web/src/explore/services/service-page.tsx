@@ -26,6 +26,11 @@ import { severityOf } from "./error-share.js";
 export default function ServicePage(): ReactElement {
   const params: Readonly<Record<string, string | undefined>> = useParams({ strict: false });
   const name = params["name"] === undefined ? unnamed : serviceOfPath(params["name"]);
+  // Another service begins anew: figures of the one before would be below its name.
+  return <Service key={name} name={name} />;
+}
+
+function Service({ name }: { readonly name: string }): ReactElement {
   const search = useSearchParameters();
   const change = useChangeSearch();
   const { resolved } = useTimeRange();
