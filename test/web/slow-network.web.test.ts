@@ -314,3 +314,19 @@ it("shows no figures of another service below the name of this one", async () =>
   held.release();
   await page.getByRole("term").getByText("Rate").waitFor();
 });
+
+it("dims what was logged around another record", async () => {
+  const page = await app.open("/logs?panel=around");
+  const grid = page.getByRole("grid").first();
+  await grid.getByText("checkout").first().waitFor();
+  await grid.press("Enter");
+  const panel = panelOf(page, "Log record");
+  const lines = panel.locator("[aria-busy]");
+  await lines.and(page.locator("[aria-busy='false']")).first().waitFor();
+  const held = await hold(page, "**/api/query");
+  await grid.press("End");
+  await expect.poll(held.count).toBeGreaterThan(0);
+  await lines.and(page.locator("[aria-busy='true']")).first().waitFor();
+  held.release();
+  await lines.and(page.locator("[aria-busy='false']")).first().waitFor();
+});

@@ -4,7 +4,7 @@ import { type ReactElement, useEffect, useRef, useState } from "react";
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue } from "../../arrow/column.js";
-import { Button } from "../../ui/controls.js";
+import { Button, classes } from "../../ui/controls.js";
 import { formatTimeExact } from "../../ui/format.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";
 import { LogLine } from "./log-line.js";
@@ -67,8 +67,10 @@ export function LogContext({ entry }: { readonly entry: LogEntry }): ReactElemen
       </div>
     );
   };
+  // Those around another record stay, dimmed, until the new ones are there.
+  const stale = before.stale || after.stale;
   return (
-    <div>
+    <div className={classes(stale && css.stale)} aria-busy={stale}>
       {hasEarlier ? (
         <div className={css.more}>
           <Button look="quiet" onClick={() => setLines({ ...lines, before: lines.before * 4 })}>

@@ -6,7 +6,7 @@ import { type ReactElement, useMemo } from "react";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue } from "../../arrow/column.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { Button, CopyButton } from "../../ui/controls.js";
+import { Button, classes, CopyButton } from "../../ui/controls.js";
 import { formatTime, formatTimeExact, nothing } from "../../ui/format.js";
 import { parseJson } from "../../ui/json/json.js";
 import { JsonTree } from "../../ui/json/json-tree.js";
@@ -105,7 +105,7 @@ function Message({ text }: { readonly text: string | null }): ReactElement {
 
 /** Attributes of the resource; they are the same for all records of the process. */
 function Process({ entry }: { readonly entry: LogEntry }): ReactElement | null {
-  const { result, error, running, run } = useQuerySql(
+  const { result, stale, error, running, run } = useQuerySql(
     "SELECT properties FROM processes WHERE process_id = ? AND audience = ? LIMIT 1",
     { parameters: [textValue(entry.process_id), textValue(entry.audience)], range: null },
   );
@@ -113,5 +113,11 @@ function Process({ entry }: { readonly entry: LogEntry }): ReactElement | null {
   if (error !== null) {
     return <ErrorPart error={error} title="The process could not be read" onRetry={run} />;
   }
-  return result === null && running ? <Skeleton rows={4} /> : <Properties title="Process" properties={properties} />;
+  return result === null && running ? (
+    <Skeleton rows={4} />
+  ) : (
+    <div className={classes(stale && css.stale)} aria-busy={stale}>
+      <Properties title="Process" properties={properties} />
+    </div>
+  );
 }
