@@ -32,6 +32,9 @@ const ownTrouble =
  * disk or files to read it. A repair must not take objects for broken that are whole.
  */
 export function isOutage(error: unknown): boolean {
+  if (error instanceof RefusedFile) {
+    return false;
+  }
   if (error instanceof ServiceError) {
     return error.code !== "NOT_FOUND" && !(error instanceof DamagedObject) && !(error instanceof BadObjects);
   }
@@ -48,5 +51,11 @@ const refusal =
  * the file, so a repair leaves that alone.
  */
 export function isRefused(error: unknown): boolean {
-  return error instanceof Error && refusal.test(error.message);
+  return error instanceof RefusedFile || (error instanceof Error && refusal.test(error.message));
 }
+
+/** The system's own words for that, where this process reads an object's file itself. */
+export class RefusedFile extends Error {}
+
+/** The codes of the system for a file that is gone, or that rights, a mount or a disk keep from being read. */
+export const refusalCodes: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "EIO", "ESTALE"]);

@@ -23,6 +23,7 @@ import { runTask } from "../../src/lake/check/lake-tasks.js";
 import { isOutage, isRefused } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
+import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
@@ -163,6 +164,18 @@ it("tells of an object that the system does not let it read, and leaves it in th
     expect(problems(report)).toEqual([`unreadable ${relative}`]);
     expect(await rows()).toBe(10_000);
   }
+});
+
+it("goes on to the other objects when the disk does not give back bytes that no row needs", async () => {
+  const { path: relative } = await add("one");
+  const { path: changed, file } = await add("two");
+  const bytes = await readFile(file);
+  bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
+  await writeFile(file, bytes);
+  const report = await onBrokenDisk(path.join(lab.lake.directory, relative), () => check({ deep: true, repair: true }));
+  expect(problems(report)).toEqual([`unreadable ${relative}`, `wrong_checksum ${changed}`].toSorted());
+  expect(report.problems.map(({ detail }) => detail)).toContain("EIO: i/o error, read");
+  expect(await rows()).toBe(10_000);
 });
 
 it.skipIf(process.getuid?.() === 0)("leaves objects in the catalogue that it has no right to read", async () => {

@@ -8,11 +8,10 @@ import { isOutage, isRefused } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import { isReadableRollup } from "../rollup/rollup.js";
 import { rolledRowsSql } from "../rollup/write-rollup.js";
-import { checksumOfFile } from "../store/checksum.js";
 import type { TableName } from "../tables/tables.js";
 import type { TableCheck } from "./check-lake.js";
 import { type CheckedPartition, type LakeProblemKind, wordsOf } from "./lake-report.js";
-import { findObject, otherBytes } from "./stored-objects.js";
+import { checksumOfObject, findObject, otherBytes } from "./stored-objects.js";
 
 /** `path`, `fileBytes` and `checksum` are of the roll-up, `rowCount` of the object. */
 type CheckedRollup = CheckedPartition;
@@ -76,7 +75,7 @@ async function checkCounts(table: TableCheck, rollup: CheckedRollup): Promise<vo
       } else if (
         rollup.checksum !== null &&
         file !== undefined &&
-        (await checksumOfFile(file.file)) !== rollup.checksum
+        (await checksumOfObject(table, file.file)) !== rollup.checksum
       ) {
         await dropRollup(table, rollup, "wrong_checksum", otherBytes);
       }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
+import { RefusedFile, refusalCodes } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { everyValueSql } from "../merge/merge-sql.js";
@@ -56,6 +57,22 @@ export function fileOf({ store, root }: CheckContext, { path }: CheckedPartition
   return store.localPath(path) ?? join(root, path);
 }
 
+/**
+ * The checksum of an object's file.
+ * @throws RefusedFile when it is the store's own, and is gone or cannot be read: that says nothing about the others. Else
+ *   what the system says.
+ */
+export async function checksumOfObject({ store }: Pick<CheckContext, "store">, file: string): Promise<number> {
+  try {
+    return await checksumOfFile(file);
+  } catch (error) {
+    if (store.remote === null && error instanceof Error && "code" in error && refusalCodes.has(String(error.code))) {
+      throw new RefusedFile(error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
 /** In words, what a checksum says. */
 export const otherBytes = "other bytes than were written";
 
@@ -90,7 +107,7 @@ export async function readContents<P extends CheckedPartition>(
     const contents = new Map<P, Content>();
     for (const partition of partitions) {
       const file = fileOf(context, partition);
-      const checksum = deep && partition.checksum !== null ? await checksumOfFile(file) : null;
+      const checksum = deep && partition.checksum !== null ? await checksumOfObject(context, file) : null;
       contents.set(partition, { rows: counts.get(file) ?? 0, checksum });
     }
     return contents;
