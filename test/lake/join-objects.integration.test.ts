@@ -1,4 +1,5 @@
 /** Sorted objects that are joined: the same rows, statistics and bloom filters, in one file. */
+import { truncateSync } from "node:fs";
 import { readFile, rename } from "node:fs/promises";
 import path from "node:path";
 
@@ -8,6 +9,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { mergePartitions, type MergedPartition } from "../../src/lake/merge/merge.js";
 import { joinFiles, readJoinable } from "../../src/lake/parquet/join-files.js";
+import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { noon } from "../helpers/noon.js";
@@ -178,6 +180,18 @@ it("is made of the others when the file of one is gone", async () => {
     "replaced",
     "unreadable",
   ]);
+  expect((await standing()).map(({ rows }) => rows)).toEqual([joinedRows, 2 * joinedRows]);
+});
+
+it("is made of the others when the disk does not give back the file of one", async () => {
+  for (let i = 0n; i < 3n; i++) {
+    await add(noon + i * 100n * second, joinedRows);
+  }
+  await sortEach();
+  const file = fileOf((await standing())[0]);
+  // The engine, another process, finds it broken as well.
+  const joined = await onBrokenDisk(file, join, () => truncateSync(file, 1000));
+  expect(joined.map(({ action }) => action).toSorted()).toEqual(["created", "replaced", "replaced", "unreadable"]);
   expect((await standing()).map(({ rows }) => rows)).toEqual([joinedRows, 2 * joinedRows]);
 });
 

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { ServiceError } from "../../runtime/errors.js";
 import { readFooter } from "../cache/row-group-files.js";
 import { magic } from "../parquet/row-groups.js";
-import { BadObjects, isOutage } from "../bad-objects.js";
+import { BadObjects, isOutage, refusalCodes } from "../bad-objects.js";
 import type { ObjectStore, RemoteObjects } from "../store/object-store.js";
 import type { MergeEngine } from "./merge-engine.js";
 import type { MergeContext } from "./merge.js";
@@ -114,10 +114,13 @@ export async function withObjects<S extends BroughtSource, T>(
   }
 }
 
-/** Whether the system says that one of these is gone, or cannot be read; as against the machine's lack of something. */
+/**
+ * Whether the system may say that one of these is gone, or cannot be read; as against the machine's lack of something.
+ * Only what opens a file names it: what reads on says just that.
+ */
 function isOfSource(error: unknown, files: LocalObjects<BroughtSource>["files"]): boolean {
-  const { code = "", path } = error as NodeJS.ErrnoException;
-  return ["ENOENT", "EACCES", "EIO", "ESTALE"].includes(code) && files.some(({ file }) => file === path);
+  const { code = "", syscall, path } = error as NodeJS.ErrnoException;
+  return refusalCodes.has(code) && (syscall === "read" || files.some(({ file }) => file === path));
 }
 
 /** The paths of those that cannot be read. What went wrong seldom says of which, so each is read, to its last value. */
