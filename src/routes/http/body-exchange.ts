@@ -8,7 +8,7 @@ import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { closesEarly, type HttpAnswer, statusLine, whenParsed, writeAnswer } from "./answer.js";
 import type { RequestHead } from "./request-head.js";
-import { bytesOf, type HttpReply, keepReadingEveryMs, restartReadTimer } from "./seam.js";
+import { answerTimeoutMs, bytesOf, type HttpReply, keepReadingEveryMs, restartReadTimer } from "./seam.js";
 
 /** What became of a body. */
 export type BodyOutcome =
@@ -21,9 +21,6 @@ const bodyTimeoutMs = 30_000;
 
 /** Longest time for all parts of one that is read in parts. */
 const partsTimeoutMs = 600_000;
-
-/** Longest time for which a client may take nothing of an answer. */
-const answerTimeoutMs = 30_000;
 
 /** Most that is given to a driver at once of an answer whose length is not known. */
 const pieceBytes = 64 * 1024;
@@ -185,8 +182,8 @@ export class BodyExchange {
   /**
    * Answers with parts that come one after another; the next one is asked for when the client has taken
    * those before it. Leaves the iteration when the client leaves.
-   * @returns whether everything was sent. @throws what the iteration throws; the connection is cut then,
-   *   because nothing else tells a client that a response is not whole.
+   * @returns whether everything was sent. @throws what the iteration throws; CANCELLED when the client takes nothing for
+   *   `answerTimeoutMs`. The connection is cut then, because nothing else tells a client that a response is not whole.
    */
   async stream(answer: Omit<HttpAnswer, "body">, parts: AsyncIterable<Uint8Array>): Promise<boolean> {
     if (this.#over) {
@@ -213,7 +210,7 @@ export class BodyExchange {
           room = this.#reply.write(part);
         });
         if (!room) {
-          await this.#writable();
+          await this.#roomInTime();
         }
         if (this.#gone()) {
           return false;
@@ -236,10 +233,7 @@ export class BodyExchange {
     return true;
   }
 
-  /**
-   * Answers with a body of `totalBytes`, which must be above 0, as {@link stream}. A client that takes nothing for
-   * `answerTimeoutMs` is cut off.
-   */
+  /** Answers with a body of `totalBytes`, which must be above 0, as {@link stream}. */
   async streamSized(
     answer: Omit<HttpAnswer, "body">,
     totalBytes: number,
@@ -261,8 +255,8 @@ export class BodyExchange {
           sent = ended ? end : this.#reply.getWriteOffset();
           if (ended) {
             this.#over = true;
-          } else if (!room && !(await this.#roomInTime())) {
-            throw new ServiceError("CANCELLED", "the client takes nothing");
+          } else if (!room) {
+            await this.#roomInTime();
           }
         }
       }
@@ -316,15 +310,20 @@ export class BodyExchange {
     }
   }
 
-  /** Waits for room for as long as a client may take nothing, which is longer than uWebSockets.js would. */
-  async #roomInTime(): Promise<boolean> {
+  /**
+   * Waits for room for as long as a client may take nothing, which is longer than uWebSockets.js would.
+   * @throws ServiceError CANCELLED
+   */
+  async #roomInTime(): Promise<void> {
     const timer = setInterval(() => {
       if (!this.#gone()) {
         restartReadTimer(this.#reply);
       }
     }, keepReadingEveryMs);
     try {
-      return (await atMost(this.#writable(), answerTimeoutMs)) !== null;
+      if ((await atMost(this.#writable(), answerTimeoutMs)) === null) {
+        throw new ServiceError("CANCELLED", "the client takes nothing");
+      }
     } finally {
       clearInterval(timer);
     }

@@ -10,6 +10,7 @@ import { freeBuffer } from "../../runtime/free-buffer.js";
 import { addressTaken, guard } from "./guard.js";
 import { RequestHead } from "./request-head.js";
 import {
+  answerTimeoutMs,
   type HttpListener,
   type HttpListenOptions,
   type HttpReply,
@@ -83,6 +84,12 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   });
   server.on("checkExpectation", (_message: IncomingMessage, response: ServerResponse) => {
     response.writeHead(417, { Connection: "close" }).end();
+  });
+  // Nothing has come or gone for that long, or for `keepAliveTimeout` behind an answer. Whom an answer is due to waits on.
+  server.setTimeout(answerTimeoutMs, (socket: Socket) => {
+    if (socket.writableLength > 0 || connectionOf(socket).unanswered === 0) {
+      socket.destroy();
+    }
   });
   // Neither tunnels nor other protocols: CONNECT has a form of its own, so it is answered here.
   server.on("connect", (_message: IncomingMessage, socket: Socket) => {

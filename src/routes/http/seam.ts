@@ -122,6 +122,12 @@ export const maxHeadBytes = 64 * 1024;
 export const keepAliveSeconds = 75;
 
 /**
+ * Longest time for which a client may take nothing of an answer that comes in parts. One that was given whole has ten
+ * seconds under `uws` and up to twice this under `node`, which looks for bytes that have left at intervals of it.
+ */
+export const answerTimeoutMs = 30_000;
+
+/**
  * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds, or whose client takes
  * nothing for so long; pausing and resuming restarts its timer, so that only our own limits count.
  */
