@@ -213,6 +213,36 @@ it.each(["ENOSPC", "EDQUOT", "EROFS"])(
   },
 );
 
+it.each(["ENOSPC", "EDQUOT"])(
+  "makes room on a disk that others have filled (%s) of what nobody holds",
+  async (code) => {
+    await reopen(1000);
+    const onDisk = async (): Promise<number> => (await namesOf()).filter((name) => !name.startsWith(".")).length;
+    // There is room for four.
+    const limited = (key: string): WantedFile =>
+      wanted(key, 10, async () => {
+        if ((await onDisk()) >= 4) {
+          throw Object.assign(new Error("no room"), { code });
+        }
+      });
+    const kept = await cache.hold([limited("a"), limited("b")], never);
+    (await cache.hold([limited("c")], never)).release(false);
+    (await cache.hold([limited("d")], never)).release(false);
+    (await cache.hold([limited("e"), limited("f")], never)).release(false);
+    expect(await namesOf()).toEqual(["a", "b", "e", "f"]);
+    expect(cache.bytes).toBe(40);
+    expect(await metrics.text()).toContain("lake_cache_evicted_bytes_total 20");
+    await expect(cache.hold(["g", "h", "i"].map(limited), never)).rejects.toThrow(
+      /^the cache of the lake cannot be written/u,
+    );
+    kept.release(false);
+    const all = await cache.hold(["g", "h", "i"].map(limited), never);
+    expect(await Promise.all(all.files.map((file) => readFile(file, "utf8")))).toEqual(
+      ["g", "h", "i"].map((key) => key.repeat(10)),
+    );
+  },
+);
+
 it("fetches again what the disk does not give back", async () => {
   const like = path.join(directory, "like");
   await mkdir(like);

@@ -3,7 +3,7 @@
  *
  * **Who holds a file keeps it.** A caller gets all its files at once or waits, in turn, until others have let go of
  * enough; so nobody waits while holding something that the other waits for. What nobody holds is removed when room is
- * needed, what was let go of longest ago first.
+ * needed, below the bound or on the disk, what was let go of longest ago first.
  *
  * **A name says what must be in the file**: `<key>~<CRC-32>~<size>~<bytes on disk>`, and it gets the name when that is
  * so. A process that is killed leaves temporary names, which the next removes. After a start, and after a query that
@@ -258,10 +258,17 @@ export class DiskCache {
 
   /** Removes idle files until the others fit. */
   #makeRoom(): void {
+    this.#removeIdle(this.#bytes - this.#maxBytes);
+  }
+
+  /** Removes idle files of so many bytes, or all of them. @returns whether there was one */
+  #removeIdle(bytes: number): boolean {
+    let left = bytes;
     for (const [key, entry] of this.#idle) {
-      if (this.#bytes <= this.#maxBytes) {
-        return;
+      if (left <= 0) {
+        break;
       }
+      left -= entry.bytes;
       this.#idle.delete(key);
       this.#entries.delete(key);
       this.#bytes -= entry.bytes;
@@ -270,6 +277,7 @@ export class DiskCache {
         removeIfPossible(entry.content.file);
       }
     }
+    return left < bytes;
   }
 
   /** Resolves when the entry, which the caller holds, has its content. */
@@ -344,12 +352,25 @@ export class DiskCache {
     const startedMs = performance.now();
     try {
       entry.doubted = false;
-      entry.content = await this.#fetch(wanted, signal);
+      entry.content = await this.#fetchInRoom(wanted, signal);
       entry.proved = !entry.doubted;
     } catch (error) {
       throw asCacheError(error);
     } finally {
       this.#counts.fetchSeconds.observe((performance.now() - startedMs) / 1000);
+    }
+  }
+
+  /** Others may have filled the disk before the bound was reached: what nobody holds makes room then, too. */
+  async #fetchInRoom(wanted: WantedFile, signal: AbortSignal): Promise<Content> {
+    for (;;) {
+      try {
+        return await this.#fetch(wanted, signal);
+      } catch (error) {
+        if (!hasCode(error, full) || !this.#removeIdle(wanted.bytes)) {
+          throw error;
+        }
+      }
     }
   }
 
@@ -479,21 +500,21 @@ function removeIfPossible(file: string): void {
   }
 }
 
-/** Codes of a file system that takes no file. */
+/** Codes of a file system that has no room, and of one that takes no file. */
+const full: ReadonlySet<string> = new Set(["EDQUOT", "ENOSPC"]);
 const unwritable: ReadonlySet<string> = new Set([
+  ...full,
   "EACCES",
-  "EDQUOT",
   "EIO",
   "EISDIR",
   "ELOOP",
-  "ENOSPC",
   "ENOTDIR",
   "EPERM",
   "EROFS",
 ]);
 
 function asCacheError(error: unknown): unknown {
-  if (error instanceof Error && "code" in error && unwritable.has(String(error.code))) {
+  if (hasCode(error, unwritable)) {
     return new ServiceError(
       "UNAVAILABLE",
       "the cache of the lake cannot be written: its disk is full or broken, or lets nobody write (SVC_LAKE_CACHE_DIR)",
@@ -501,4 +522,8 @@ function asCacheError(error: unknown): unknown {
     );
   }
   return error;
+}
+
+function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
+  return error instanceof Error && "code" in error && codes.has(String(error.code));
 }
