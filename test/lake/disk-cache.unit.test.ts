@@ -136,6 +136,19 @@ it("fetches once for many, and gives a fetch up when all of them have", async ()
   (await cache.hold([wanted("a")], never)).release(false);
 });
 
+it("fetches a caller's one file in turns with another's hundreds", async () => {
+  await reopen(10_000);
+  const many = cache.hold(
+    Array.from({ length: 300 }, (_, i) => wanted(`many/${i}`)),
+    never,
+  );
+  const one = await cache.hold([wanted("one")], never);
+  expect(fetched.indexOf("one")).toBeLessThan(40);
+  (await many).release(false);
+  one.release(false);
+  expect(fetched).toHaveLength(301);
+});
+
 it("leaves nothing of a fetch that fails, and gives the other files of the caller up", async () => {
   const failing = wanted("a", 10, () => Promise.reject(new RangeError("cut off")));
   const slow = wanted(

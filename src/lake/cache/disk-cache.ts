@@ -148,7 +148,10 @@ export class DiskCache {
     // Every file listens to it.
     setMaxListeners(0, ended.signal);
     try {
-      await Promise.all(distinct.map((file) => this.#ready(file, ended.signal)));
+      // Who wants thousands of files waits for a turn with a few of them, behind which others are next.
+      const own = new Turns(parallelFetches);
+      const missing = distinct.filter(({ key }) => !this.#isHit(this.#entries.get(key)));
+      await Promise.all(missing.map((file) => own.run(ended.signal, () => this.#ready(file, ended.signal))));
     } catch (error) {
       // The others are given up.
       ended.abort();
@@ -287,8 +290,7 @@ export class DiskCache {
       throw new TypeError("a file that is held has no entry");
     }
     for (;;) {
-      if (entry.flight === null && this.#isIntact(entry)) {
-        this.#counts.hits.inc();
+      if (this.#isHit(entry)) {
         return;
       }
       entry.flight ??= this.#startFlight(entry, wanted);
@@ -304,6 +306,14 @@ export class DiskCache {
       await joined(flight, signal);
       return;
     }
+  }
+
+  #isHit(entry: Entry | undefined): boolean {
+    const isHit = entry?.flight === null && this.#isIntact(entry);
+    if (isHit) {
+      this.#counts.hits.inc();
+    }
+    return isHit;
   }
 
   /** Whether the file is there as it was left. */
