@@ -86,6 +86,24 @@ it("says which cells wait for a newer answer", async () => {
   expect(await services.getByText("checkout").count()).toBe(0);
 });
 
+it("tells fatal from error in a chart of levels", async () => {
+  const page = await app.open("/screens");
+  const sql =
+    "SELECT date_bin(INTERVAL 5 MINUTE, now()::TIMESTAMP) AS time, l AS level_name, 1 AS n FROM (VALUES ('fatal'), ('error')) v(l)";
+  const chart = { kind: "chart", id: "c", title: "By level", sql, look: "bars", unit: "" };
+  await put(page, "levels", { config: { format: 1, cells: [chart] }, version: 0 });
+  for (const theme of ["light", "dark"] as const) {
+    const themed = await app.open("/screen/levels", { theme });
+    const region = themed.getByRole("region", { name: "By level" });
+    await region.getByRole("button", { name: "error" }).waitFor();
+    const colours = await region
+      .getByRole("button", { name: /^(?:fatal|error)$/ })
+      .locator("span")
+      .evaluateAll((parts) => parts.map((part) => part.computedStyleMap().get("background-color")?.toString() ?? ""));
+    expect(new Set(colours.filter((colour) => colour !== "rgba(0, 0, 0, 0)")).size).toBe(2);
+  }
+});
+
 it("lets a query come to its end that takes longer than the time between two refreshes", async () => {
   const page = await app.open("/screens");
   const table = { kind: "table", id: "a", title: "Slow", sql: "SELECT 'here it is' AS word" };

@@ -34,12 +34,11 @@ export function seriesColours(names: readonly string[]): readonly string[] {
   });
 }
 
+const filled: ReadonlySet<string> = new Set(["fatal", "error", "warn", "info"]);
+
 /** The fill of a level, null for none. */
 export function levelColour(level: string | null): string {
-  if (level === "fatal" || level === "error") {
-    return "var(--level-error)";
-  }
-  return level === "warn" || level === "info" ? `var(--level-${level})` : "var(--level-debug)";
+  return level !== null && filled.has(level) ? `var(--level-${level})` : "var(--level-debug)";
 }
 
 /** What a variable means in the theme of now: `rgb(…)`. */
