@@ -30,6 +30,19 @@ it.each(["light", "dark"] as const)("runs a query and shows its rows (%s)", asyn
   await screenshot(page, `sql-${theme}`);
 });
 
+it("sorts by the column of the cell where somebody is, with the keyboard alone", async () => {
+  const page = await app.open(address("SELECT * FROM (VALUES (1, 'b'), (2, 'c'), (3, 'a')) v(n, name)"));
+  await page.getByRole("button", { name: "Run" }).click();
+  const grid = page.getByRole("grid", { name: "Result" });
+  await grid.getByRole("gridcell", { name: "b" }).waitFor();
+  await grid.press("ArrowRight");
+  await grid.press("s");
+  await page.waitForURL(/sort=name/);
+  expect(await grid.getByRole("columnheader", { name: "name" }).getAttribute("aria-sort")).toBe("ascending");
+  expect(await grid.getByRole("gridcell").allTextContents()).toEqual(["3", "a", "1", "b", "2", "c"]);
+  expect(await grid.getAttribute("aria-description")).toContain("S sorts");
+});
+
 it("never runs what only an address says", async () => {
   const page = await app.open(address("SELECT 1"));
   expect(await page.getByText("Nothing has run yet").textContent()).not.toBe("");

@@ -96,6 +96,7 @@ export function DataTable(o: DataTableProps): ReactElement {
       Escape: () => o.onSelect?.(null),
       f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
       x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
+      s: () => column?.sortBy !== undefined && change({ sort: nextSort(column.id, state.sort) }),
       c: () => column !== undefined && void navigator.clipboard.writeText(column.text(row) ?? ""),
     });
   };
@@ -107,6 +108,7 @@ export function DataTable(o: DataTableProps): ReactElement {
         className={css.scroll}
         role="grid"
         aria-label={o.label}
+        aria-description={keyWords(o)}
         aria-rowcount={rows + 1}
         aria-colcount={shown.length}
         aria-activedescendant={rows > 0 ? `${id}-active` : undefined}
@@ -259,6 +261,13 @@ function useSize(element: RefObject<HTMLElement | null>): { readonly width: numb
     return () => observer.disconnect();
   }, [element]);
   return size;
+}
+
+/** What keys do, for who cannot point. */
+function keyWords({ onSelect, onFilter }: Pick<DataTableProps, "onSelect" | "onFilter">): string {
+  const opens = onSelect === undefined ? "" : ", Enter opens";
+  const filters = onFilter === undefined ? "" : ", F filters by the cell, X excludes it";
+  return `Arrows, J and K move${opens}${filters}, S sorts by the column, C copies the cell.`;
 }
 
 function valueOf(column: TableColumn, row: number): string | null {
