@@ -86,6 +86,25 @@ it("says which cells wait for a newer answer", async () => {
   expect(await services.getByText("checkout").count()).toBe(0);
 });
 
+it("goes on at the cells when somebody begins to edit below them, and in the page afterwards", async () => {
+  const page = await app.open("/screens");
+  const texts = Array.from({ length: 40 }, (_, at) => ({ kind: "markdown", id: `t${at}`, text: `# Text ${at}` }));
+  await put(page, "long", { config: { format: 1, cells: texts }, version: 0 });
+  await page.goto(`${app.url}/screen/long`);
+  await page.getByRole("heading", { name: "Text 39" }).scrollIntoViewIfNeeded();
+  await page.getByRole("button", { name: "Edit", exact: true }).press("Enter");
+  await page.getByRole("region", { name: "Text: Text 0", exact: true }).waitFor();
+  const isInView =
+    "document.querySelector('[aria-label=\"Text: Text 0\"]').getBoundingClientRect().top < innerHeight / 2";
+  await expect.poll(() => page.evaluate(isInView)).toBe(true);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate("document.activeElement.closest('section')?.ariaLabel")).toBe("Text: Text 0");
+  await page.getByRole("button", { name: "Close", exact: true }).press("Enter");
+  await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+  expect(await page.evaluate("document.activeElement === document.body")).toBe(false);
+});
+
 it("tells fatal from error in a chart of levels", async () => {
   const page = await app.open("/screens");
   const sql =

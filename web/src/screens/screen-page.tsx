@@ -1,7 +1,7 @@
 /** A screen: its cells from top to bottom, and, for those who may, its editing. Variables are in the address. */
 import { useBlocker, useParams } from "@tanstack/react-router";
 import { Download, History, Pencil, Save, Trash2, X } from "lucide-react";
-import { type ReactElement, useMemo, useState } from "react";
+import { type ReactElement, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 
 import { ConfirmDialog } from "../admin/form.js";
 import { ApiError } from "../api/error.js";
@@ -49,6 +49,9 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
   const config = draft?.config ?? parsed.config;
   const failure = problem ?? editing.restore.error ?? (deleting ? null : editing.remove.error);
   const context = useCellContext(config);
+  const page = useRef<HTMLDivElement | null>(null);
+  const editors = useRef<HTMLDivElement | null>(null);
+  useFocusWhere(draft !== null, editors, page);
   useBlocker({
     shouldBlockFn: ({ current, next }) =>
       isChanged && current.pathname !== next.pathname && !window.confirm("Leave without saving what you changed?"),
@@ -69,7 +72,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         ) : null
       }
     >
-      <div className={css.page}>
+      <div ref={page} className={css.page} tabIndex={-1}>
         <header className={css.head}>
           <h2>{saved.name}</h2>
           <span className={css.hint}>
@@ -104,11 +107,13 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         {failure === null ? null : <ErrorPart error={failure} title="That was not done" />}
         {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
         {draft === null ? null : (
-          <CellsEditor
-            groups
-            cells={draft.config.cells}
-            onChange={(cells) => edit({ ...draft, config: { ...draft.config, cells } })}
-          />
+          <div ref={editors} tabIndex={-1} role="group" aria-label="Cells">
+            <CellsEditor
+              groups
+              cells={draft.config.cells}
+              onChange={(cells) => edit({ ...draft, config: { ...draft.config, cells } })}
+            />
+          </div>
         )}
         <div className={css.cells}>
           {config.cells.length === 0 && parsed.problem === null ? (
@@ -278,6 +283,27 @@ function FolderSelect({
       onChange={(name) => onChange(name === "" ? null : name)}
     />
   );
+}
+
+/**
+ * Who begins to edit goes on at the cells, which are above what was looked at, and who ends it in the page: the button that
+ * did it is gone.
+ */
+function useFocusWhere(
+  isEditing: boolean,
+  editors: RefObject<HTMLElement | null>,
+  page: RefObject<HTMLElement | null>,
+): void {
+  const before = useRef(isEditing);
+  useEffect(() => {
+    if (isEditing && !before.current) {
+      page.current?.scrollTo({ top: 0 });
+      editors.current?.focus({ preventScroll: true });
+    } else if (!isEditing && before.current && document.activeElement === document.body) {
+      page.current?.focus({ preventScroll: true });
+    }
+    before.current = isEditing;
+  }, [isEditing, editors, page]);
 }
 
 /** The server decides; this decides what is offered. */
