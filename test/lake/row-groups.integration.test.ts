@@ -1,5 +1,5 @@
 /** Some row groups of an object as a file: rows at the wanted times are the object's, and no byte of others is read. */
-import { mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { crc32 } from "node:zlib";
@@ -198,6 +198,39 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
   const second = await files.hold([object], never);
   expect((await readFile(second.fileOf(object) ?? "")).equals(content)).toBe(true);
   second.release(false);
+  await files.stop();
+});
+
+it("makes a part although the disk has changed the object's footer, and fetches that again", async () => {
+  const files = await openCachedFiles({
+    remote: countedStore().store,
+    directory: path.join(directory, "changed"),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+  });
+  const partOf = async (millisecond: bigint): Promise<string | null> => {
+    const minTimeNs = millisecond * 1_000_000n;
+    const object = { ...wholeObject(), wanted: { minTimeNs, maxTimeNs: minTimeNs + 1_000_000n } };
+    const held = await files.hold([object], never);
+    held.release(false);
+    return held.fileOf(object);
+  };
+  const folder = path.dirname((await partOf(10n)) ?? "");
+  const name = (await readdir(folder)).find((each) => each.startsWith("whole.parquet~footer~")) ?? "";
+  const footerName = path.join(folder, name);
+  const content = await readFile(footerName);
+  const change = async (bytes: Buffer): Promise<void> => {
+    await writeFile(footerName, bytes);
+    await utimes(footerName, 1000, 1000);
+  };
+  // Noticed as a file that somebody has touched; then not, as a disk does it.
+  await change(content);
+  await partOf(50n);
+  await change(Buffer.alloc(content.length));
+  expect(await answer(`SELECT count(*) > 0 FROM read_parquet('${(await partOf(100n)) ?? ""}')`)).toEqual([[true]]);
+  expect(await partOf(150n)).not.toBeNull();
+  expect((await readFile(footerName)).equals(content)).toBe(true);
   await files.stop();
 });
 

@@ -20,7 +20,7 @@ import { checksumOfHandle } from "../store/checksum.js";
 import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from "../store/object-store.js";
 import { type CacheCounts, createCacheCounts } from "./cache-counts.js";
 import { defaultCacheBytes } from "./default-cache-bytes.js";
-import { DiskCache, type WantedFile } from "./disk-cache.js";
+import { DiskCache, isAsNamed, type WantedFile } from "./disk-cache.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
 import {
   footerFile,
@@ -270,9 +270,16 @@ class RemoteFiles implements LakeFiles {
       distinct.map((object) => footerFile(object, this.#reader(object))),
       signal,
     );
+    let suspect = false;
     try {
       for (const [i, { path: name }] of distinct.entries()) {
-        const bytes = await readFile(held.files[i] ?? "");
+        const file = held.files[i] ?? "";
+        const bytes = await readFile(file).catch(() => null);
+        if (bytes === null || !isAsNamed(file, bytes)) {
+          // The disk does not give back what it was given: a query would miss row groups. It is fetched again the next time.
+          suspect = true;
+          continue;
+        }
         loaded.set(name, bytes);
         try {
           this.#remember(name, parseFooterFile(bytes).groups);
@@ -284,7 +291,7 @@ class RemoteFiles implements LakeFiles {
         }
       }
     } finally {
-      held.release(false);
+      held.release(suspect);
     }
     return loaded;
   }

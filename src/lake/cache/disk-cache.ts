@@ -16,6 +16,7 @@ import { setMaxListeners } from "node:events";
 import { mkdirSync, renameSync, rmSync, statSync, unlinkSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
+import { crc32 } from "node:zlib";
 
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { unlessAborted } from "../../runtime/aborts.js";
@@ -472,6 +473,12 @@ function saidBy(
         size: Number(match["size"]),
         bytes: Number(match["bytes"]),
       };
+}
+
+/** Whether the bytes that were read of a file are what its name says. */
+export function isAsNamed(file: string, bytes: Uint8Array): boolean {
+  const said = saidBy(file);
+  return said?.size === bytes.length && said.crc === crc32(bytes);
 }
 
 async function isWhatItsNameSays(content: Content, signal: AbortSignal): Promise<boolean> {
