@@ -14,6 +14,7 @@ import {
   footerFile,
   groupsWithin,
   parseFooterFile,
+  readFooter,
   type ReadPart,
   rowGroupFile,
 } from "../../src/lake/cache/row-group-files.js";
@@ -66,7 +67,8 @@ beforeAll(async () => {
       DICTIONARY_SIZE_LIMIT ${rowsPerGroup})`);
   fileBytes = (await stat(whole)).size;
   const handle = await open(path.join(directory, "footer"), "w+");
-  await footerFile({ path: "whole", fileBytes, rowCount: 1 }, read).fill(handle, never);
+  const owner = { path: "whole", fileBytes, rowCount: 1 };
+  await footerFile(owner, (signal) => readFooter(owner, read, signal)).fill(handle, never);
   await handle.close();
   footer = parseFooterFile(await readFile(path.join(directory, "footer")));
 });
@@ -270,6 +272,47 @@ it("reads from the store itself what an object cache gives whole and wrong, befo
   expect((await readFile(held.fileOf(object) ?? "")).equals(bytes)).toBe(true);
   held.release(false);
   expect(reads()).toBe(1);
+  expect(await metrics.text()).toContain("lake_cache_mismatches_total 1");
+  await files.stop();
+});
+
+it.each([
+  ["no footer", 0],
+  ["one without row groups", 8],
+])("reads from the store itself what an object cache gives for a footer and is %s", async (_name, kept) => {
+  const { store, reads } = countedStore();
+  const metrics = createMetrics();
+  const files = await openCachedFiles({
+    remote: {
+      ...store,
+      read: (_path, range, onBytes, signal) => {
+        const part = range ?? { start: 0, length: fileBytes };
+        return read(
+          part,
+          (bytes, at) => {
+            const isZero = (_byte: number, i: number): boolean => at + i > fileBytes / 2 && at + i < fileBytes - kept;
+            return onBytes(
+              Buffer.from(bytes).map((byte, i) => (isZero(byte, i) ? 0 : byte)),
+              at,
+            );
+          },
+          signal,
+        );
+      },
+    },
+    origin: store,
+    directory: path.join(directory, `footer-${kept}`),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics,
+  });
+  const object = wholeObject();
+  const held = await files.hold([object], never);
+  const sql = `SELECT count(*) FROM read_parquet('${held.fileOf(object) ?? ""}') WHERE time BETWEEN
+    make_timestamp_ns(50000000) AND make_timestamp_ns(51000000)`;
+  expect(await answer(sql)).toEqual(await answer(sql.replace(/'.*?'/u, `'${whole}'`)));
+  held.release(false);
+  expect(reads()).toBeGreaterThan(0);
   expect(await metrics.text()).toContain("lake_cache_mismatches_total 1");
   await files.stop();
 });

@@ -152,7 +152,7 @@ class RemoteFiles implements LakeFiles {
       const read = this.#reader(object);
       // A file that was here may have been removed for room meanwhile, or found damaged.
       const footer = async (ended: AbortSignal): Promise<ParsedFooter> =>
-        parseFooterFile(footers.get(object.path) ?? (await readFooter(object, read, ended)));
+        parseFooterFile(footers.get(object.path) ?? (await this.#readFooter(object, ended)));
       const some = groups === undefined ? null : rowGroupFile(object, groups, kept, footer, read);
       if (some !== null && !this.#cache.has(some.key) && !footers.has(object.path)) {
         toMake.push(object);
@@ -190,7 +190,7 @@ class RemoteFiles implements LakeFiles {
       if (this.#doubted.get(object.path) === undefined) {
         this.#doubted.set(object.path, true);
         this.#footers.delete(object.path);
-        this.#cache.doubt([file.key, footerFile(object, this.#reader(object)).key]);
+        this.#cache.doubt([file.key, this.#footer(object).key]);
       }
     }
   }
@@ -236,6 +236,31 @@ class RemoteFiles implements LakeFiles {
       });
   }
 
+  #footer(object: NeededObject): WantedFile {
+    return footerFile(object, (signal) => this.#readFooter(object, signal));
+  }
+
+  /** A footer that an object cache gave has the rows that the catalogue says, or it is read from the origin. */
+  async #readFooter(object: NeededObject, signal: AbortSignal): Promise<Buffer> {
+    const read = this.#reader(object);
+    if (this.#origin === null || this.#doubted.get(object.path) === true) {
+      return readFooter(object, read, signal);
+    }
+    try {
+      const bytes = await readFooter(object, read, signal);
+      if (parseFooterFile(bytes).rows === object.rowCount) {
+        return bytes;
+      }
+    } catch (error) {
+      if (!(error instanceof RangeError)) {
+        throw error;
+      }
+    }
+    this.#mismatches.inc();
+    this.#doubted.set(object.path, true);
+    return readFooter(object, read, signal);
+  }
+
   #whole(object: NeededObject): WantedFile {
     const { path: name, fileBytes, checksum } = object;
     const fill: WantedFile["fill"] = async (handle, signal) => {
@@ -267,7 +292,7 @@ class RemoteFiles implements LakeFiles {
       return loaded;
     }
     const held = await this.#cache.hold(
-      distinct.map((object) => footerFile(object, this.#reader(object))),
+      distinct.map((object) => this.#footer(object)),
       signal,
     );
     let suspect = false;

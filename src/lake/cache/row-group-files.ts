@@ -59,13 +59,13 @@ export async function readFooter(object: FooterOwner, read: ReadPart, signal: Ab
   return Buffer.concat([await readWhole(read, missing, signal), end]);
 }
 
-/** {@link readFooter} as a file. */
-export function footerFile(object: FooterOwner, read: ReadPart): WantedFile {
+/** What {@link readFooter} gives as a file. */
+export function footerFile(object: FooterOwner, footer: (signal: AbortSignal) => Promise<Buffer>): WantedFile {
   return {
     key: `${object.path}~footer`,
     bytes: guessFooterBytes(object),
     fill: async (handle, signal) => {
-      await handle.writeFile(await readFooter(object, read, signal));
+      await handle.writeFile(await footer(signal));
       return checksumOfHandle(handle, signal);
     },
   };

@@ -63,6 +63,8 @@ export function footerLength(tail: Uint8Array): number {
 export interface ParsedFooter {
   readonly root: thrift.Node;
   readonly groups: readonly RowGroup[];
+  /** Of all row groups. */
+  readonly rows: number;
 }
 
 /**
@@ -72,7 +74,8 @@ export interface ParsedFooter {
 export function parseFooter(footer: Uint8Array): ParsedFooter {
   const { node: root } = thrift.readStruct(footer, 0);
   const exact = hasNanoseconds(root);
-  const groups = thrift.itemsOf(thrift.fieldOf(root, fileFields.groups)).map((group): RowGroup => {
+  const items = thrift.itemsOf(thrift.fieldOf(root, fileFields.groups));
+  const groups = items.map((group): RowGroup => {
     const parts: FilePart[] = [];
     let times: RowGroup["times"] = null;
     for (const chunk of thrift.itemsOf(thrift.fieldOf(group, groupFields.columns))) {
@@ -91,7 +94,11 @@ export function parseFooter(footer: Uint8Array): ParsedFooter {
     }
     return { parts, times };
   });
-  return { root, groups };
+  return { root, groups, rows: rowsOf(items) };
+}
+
+function rowsOf(groups: readonly thrift.Node[]): number {
+  return groups.reduce((sum, group) => sum + (thrift.integerOf(thrift.fieldOf(group, groupFields.rows)) ?? 0), 0);
 }
 
 function partsOf(metadata: thrift.Node): FilePart[] {
@@ -157,9 +164,8 @@ export function footerOf({ root }: ParsedFooter, kept: readonly number[]): Uint8
     const group = all[index];
     return group === undefined ? [] : [withoutIndexes(group)];
   });
-  const rows = items.reduce((sum, group) => sum + (thrift.integerOf(thrift.fieldOf(group, groupFields.rows)) ?? 0), 0);
   const fields = new Map(root.fields);
-  fields.set(fileFields.rows, thrift.integerField(thrift.types.i64, rows));
+  fields.set(fileFields.rows, thrift.integerField(thrift.types.i64, rowsOf(items)));
   fields.set(fileFields.groups, {
     type: thrift.types.list,
     node: { kind: "list", elementType: thrift.types.struct, items },
