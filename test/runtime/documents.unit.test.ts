@@ -1,5 +1,6 @@
-/** Numbers of the code that documents build on. */
-import { readFileSync } from "node:fs";
+/** Numbers and paths of the code that documents build on. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 import { expect, it } from "vitest";
 
@@ -13,3 +14,14 @@ it.each([
 ])("%s says %i, as the code does", (file, value, said) => {
   expect(said.exec(readFileSync(file, "utf8").replaceAll(/\s+/gu, " "))?.[1]).toBe(String(value));
 });
+
+it.each(["ARCHITECTURE.md", "CONTRIBUTING.md", "web/README.md"])(
+  "%s names files and folders that are there",
+  (file) => {
+    const paths = /`((?:bench|client|deploy|docs|migrations|src|test|web)\/[\w./-]+)`/gu;
+    const named = [...readFileSync(file, "utf8").matchAll(paths)].map((match) => match[1]!);
+    // A path of web/README.md begins at that folder or at the root.
+    expect(named.filter((path) => !existsSync(path) && !existsSync(join(dirname(file), path)))).toEqual([]);
+    expect(named).not.toEqual([]);
+  },
+);
