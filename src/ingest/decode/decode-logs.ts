@@ -20,7 +20,7 @@ const kindNames = ["empty", "string", "bool", "int", "double", "array", "kvlist"
 
 /** Numbers of a record, as the scanner leaves them. */
 const field = { time: 0, observedTime: 1, severity: 2, droppedAttributes: 3, flags: 4 } as const;
-/** Texts of a record. */
+/** Texts of a record: places in {@link textsOf}. */
 const column = { properties: 0, msg: 1, severityText: 2, eventName: 3, traceId: 4, spanId: 5 } as const;
 
 const plan = new ScanPlan()
