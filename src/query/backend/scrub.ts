@@ -19,7 +19,7 @@ export const engineDefect =
   "the query engine met an internal error of its own in this statement; rephrase the statement";
 
 /** What a caller is told of an object that the engine cannot find or read, whose name is no business of theirs. */
-export const unreadableObject =
+const unreadableObject =
   "an object of the lake is missing or cannot be read; the log of this server names it, and telemetry lake check finds all";
 
 /** What hides a path of this machine in text that goes to a caller. */

@@ -1,5 +1,5 @@
 /**
- * The ten admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
+ * The admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
  * them up. They are called after FROM and run before the query, which then reads their rows.
  */
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
