@@ -302,6 +302,47 @@ it("says that patterns could not be counted anew", async () => {
   expect(await page.getByRole("grid", { name: /patterns/ }).isVisible()).toBe(true);
 });
 
+it.each([1280, 400])(
+  "shows errors whole, with room around them, and no empty lists below, at %i pixels",
+  async (width) => {
+    const page = await app.open("/sql", { allow: /500/, width });
+    await page.route("**/api/query", (route) =>
+      route.fulfill({
+        status: 500,
+        json: { code: "INTERNAL", message: "no", request_id: "0a8b2f60-1111-2222-3333-444455556666" },
+      }),
+    );
+    for (const path of ["/logs", "/metrics", "/services"]) {
+      await page.goto(`${app.url}${path}`);
+      const alerts = page.getByRole("main").getByRole("alert");
+      await alerts.getByText("Request id").first().waitFor();
+      // The words of the request id are not broken within, and no text begins at the edge or within the line of a title.
+      const wrong = await alerts.evaluateAll((parts) =>
+        parts.flatMap((part) => {
+          const left = part.closest("main")?.getBoundingClientRect().left ?? 0;
+          const id = [...part.querySelectorAll("span")].find(({ firstChild }) =>
+            firstChild?.nodeValue?.startsWith("Request"),
+          );
+          const range = part.ownerDocument.createRange();
+          if (id?.firstChild) {
+            range.setStart(id.firstChild, 0);
+            range.setEnd(id.firstChild, "Request".length);
+          }
+          const title = part.querySelector("strong");
+          const isInline = title !== null && title.computedStyleMap().get("display")?.toString() === "inline";
+          return [
+            ...(part.getBoundingClientRect().left - left < 4 ? ["at the edge"] : []),
+            ...(id && range.getClientRects().length !== 1 ? ["broken"] : []),
+            ...(isInline ? ["in one line"] : []),
+          ];
+        }),
+      );
+      expect([path, ...wrong]).toEqual([path]);
+      expect(await page.getByText("No value").count()).toBe(0);
+    }
+  },
+);
+
 it("shows no figures of another service below the name of this one", async () => {
   const page = await app.open("/services/checkout");
   const callers = page.getByRole("grid", { name: "Called by" });

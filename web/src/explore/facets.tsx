@@ -64,6 +64,7 @@ export function Facets(o: FacetsProps): ReactElement {
           name={key}
           values={values[at] ?? null}
           loading={result === null && query.running}
+          known={query.error === null}
           filters={o.filters}
           onToggle={o.onToggle}
           onRemove={() => o.onKeys(o.keys.filter((each) => each !== key))}
@@ -93,6 +94,8 @@ function Facet(o: {
   readonly name: string;
   readonly values: readonly FacetValue[] | null;
   readonly loading: boolean;
+  /** Whether `values` are all that there are. */
+  readonly known: boolean;
   readonly filters: readonly Filter[];
   readonly onToggle: FacetsProps["onToggle"];
   readonly onRemove: () => void;
@@ -120,7 +123,7 @@ function Facet(o: {
           />
         ))}
       </ul>
-      {!o.loading && o.values?.length === 0 ? <p className={css.none}>No value</p> : null}
+      {!o.loading && o.known && o.values?.length === 0 ? <p className={css.none}>No value</p> : null}
     </section>
   );
 }

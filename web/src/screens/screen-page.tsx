@@ -35,7 +35,11 @@ export default function ScreenPage(): ReactElement {
     );
   }
   if (error !== null) {
-    return <ErrorPart error={error} title="The screen cannot be read" onRetry={() => void refetch()} />;
+    return (
+      <div className={css.notes}>
+        <ErrorPart error={error} title="The screen cannot be read" onRetry={() => void refetch()} />
+      </div>
+    );
   }
   return data === undefined ? <Skeleton /> : <Loaded key={data.name} screen={data} />;
 }
@@ -104,8 +108,10 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
             )}
           </span>
         </header>
-        {failure === null ? null : <ErrorPart error={failure} title="That was not done" />}
-        {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
+        <div className={css.notes}>
+          {failure === null ? null : <ErrorPart error={failure} title="That was not done" />}
+          {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
+        </div>
         {draft === null ? null : (
           <div ref={editors} tabIndex={-1} role="group" aria-label="Cells">
             <CellsEditor

@@ -85,8 +85,12 @@ export default function ScreensPage(): ReactElement {
         />
       </header>
       <LoadingLine running={taking.busy} />
-      {failure === null ? null : <ErrorPart error={failure} title="There is no new screen" />}
-      {error === null ? null : <ErrorPart error={error} onRetry={() => void refetch()} />}
+      <div className={css.notes}>
+        {failure === null ? null : <ErrorPart error={failure} title="There is no new screen" />}
+        {error === null ? null : (
+          <ErrorPart error={error} title="The screens could not be read" onRetry={() => void refetch()} />
+        )}
+      </div>
       {data === undefined ? (
         error === null ? (
           <Skeleton />

@@ -96,7 +96,9 @@ export default function MetricsPage(): ReactElement {
       />
       <LoadingLine running={query.running} />
       {query.error === null ? null : (
-        <ErrorPart error={query.error} title="The metrics could not be read" onRetry={query.run} />
+        <div className={css.note}>
+          <ErrorPart error={query.error} title="The metrics could not be read" onRetry={query.run} />
+        </div>
       )}
       {result === null ? (
         query.error === null ? (
