@@ -327,6 +327,20 @@ it("says that a list could not be read anew, and keeps what was read", async () 
   await problem.waitFor({ state: "detached" });
 });
 
+it("shows the whole question about something with a long name", async () => {
+  const page = await app.open("/admin/groups");
+  const name = "a-name-that-somebody-made-from-that-of-a-cluster-a-namespace-and-a-deployment-of-it";
+  expect(await callApi(page, "POST", "api/groups", { name })).toMatchObject({ status: 201 });
+  await page.goto(`${app.url}/admin/groups?open=${name}`);
+  await page.getByRole("button", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog");
+  const around = await dialog.boundingBox();
+  const button = await dialog.getByRole("button", { name: `Delete “${name}”` }).boundingBox();
+  expect(button?.x).toBeGreaterThan(around?.x ?? Infinity);
+  expect((button?.y ?? Infinity) + (button?.height ?? 0)).toBeLessThan((around?.y ?? 0) + (around?.height ?? 0));
+  await expectAccessible(page);
+});
+
 it("says of a change whose answer is lost that it may have been made", async () => {
   const page = await app.open("/admin", { allow: /Failed to load resource/ });
   const lose = async (name: string, answer: (route: Route) => Promise<void>): Promise<void> => {
