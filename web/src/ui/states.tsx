@@ -58,6 +58,7 @@ export function ErrorPart({
   const known = error instanceof ApiError ? error : null;
   const [words = "", ...place] = (error instanceof Error ? error.message : String(error)).split(placeBegins);
   const requestId = known?.requestId ?? null;
+  const said = requestId === null ? words : words.replace(`; request id ${requestId}`, "");
   const advice =
     known !== null
       ? adviceFor(known)
@@ -66,7 +67,7 @@ export function ErrorPart({
         : "Load the page again. If it comes back, it is a defect.";
   return (
     <Banner kind="error" title={known?.code === inDoubtCode ? "Nobody knows whether that was done" : title}>
-      <p className={css.text}>{words.trimEnd()}</p>
+      <p className={css.text}>{said.trimEnd()}</p>
       {place.length === 0 ? null : (
         <pre className={css.place} tabIndex={0} role="group" aria-label="Place in the query">
           {place.join("\n")}

@@ -143,13 +143,12 @@ export default function TracesPage(): ReactElement {
         onToggle={toggle}
       >
         <div className={css.main}>
-          {list.error !== null ? (
+          {list.error === null ? null : (
             <div className={css.note}>
               <ErrorPart error={list.error} title="The traces could not be read" onRetry={list.run} />
             </div>
-          ) : result === null || (result.rows === 0 && list.running) ? (
-            <Skeleton rows={12} />
-          ) : result.rows > 0 ? (
+          )}
+          {result !== null && result.rows > 0 ? (
             <TraceList
               result={result}
               narrow={narrow}
@@ -158,6 +157,8 @@ export default function TracesPage(): ReactElement {
               onOpen={(row) => open(result, row)}
               onFilter={toggle}
             />
+          ) : list.error !== null ? null : result === null || list.running ? (
+            <Skeleton rows={12} />
           ) : (
             <NoTraces
               hasFilters={hasFilters}
