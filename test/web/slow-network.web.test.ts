@@ -342,3 +342,14 @@ it("dims what was logged around another record", async () => {
   held.release();
   await lines.and(page.locator("[aria-busy='false']")).first().waitFor();
 });
+
+it("says why somebody is not logged out", async () => {
+  const page = await app.open("/sql", { allow: /503/ });
+  await page.route("**/auth/logout", (route) =>
+    route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "the server is stopping" } }),
+  );
+  await page.getByRole("button", { name: /settings and logout/ }).click();
+  await page.getByRole("menuitem", { name: "Log out" }).click();
+  await page.getByText("the server is stopping", { exact: true }).waitFor();
+  expect(await page.getByText("ApiError").count()).toBe(0);
+});

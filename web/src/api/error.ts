@@ -61,3 +61,8 @@ export function adviceFor(error: ApiError): string | null {
       return null;
   }
 }
+
+/** What went wrong, in the words of whatever was thrown. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

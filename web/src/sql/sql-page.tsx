@@ -2,6 +2,7 @@
 import { ChartLine, Download, History, Play, Square, Table, Text, WandSparkles } from "lucide-react";
 import { type ReactElement, useEffect, useRef, useState } from "react";
 
+import { wordsOf } from "../api/error.js";
 import type { QueryRequest } from "../api/query.js";
 import { usePerson } from "../api/session.js";
 import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
@@ -84,7 +85,7 @@ export default function SqlPage(): ReactElement {
         formatted(newest.current, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }),
       );
     } catch (error) {
-      toast("Not formatted", error instanceof Error ? error.message.split("\n")[0] : String(error), "error");
+      toast("Not formatted", wordsOf(error).split("\n")[0], "error");
     }
   };
   const request: QueryRequest = {
@@ -193,7 +194,7 @@ function Downloads({ query, request }: { readonly query: SqlState; readonly requ
     const name = `telemetry-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}${ending}`;
     make().then(
       (content) => saveFile(name, content),
-      (error: unknown) => toast("Not downloaded", error instanceof Error ? error.message : String(error), "error"),
+      (error: unknown) => toast("Not downloaded", wordsOf(error), "error"),
     );
   };
   const disabled = result === null || result.columns.length === 0 || running || stale;

@@ -3,7 +3,7 @@ import { Toast } from "@base-ui/react/toast";
 import { CircleAlert, CircleCheck, Info, RotateCw, TriangleAlert, X } from "lucide-react";
 import type { ReactElement, ReactNode } from "react";
 
-import { adviceFor, ApiError, inDoubtCode, PlainError } from "../api/error.js";
+import { adviceFor, ApiError, inDoubtCode, PlainError, wordsOf } from "../api/error.js";
 import { Button, classes, CopyButton, IconButton } from "./controls.js";
 import { oneLine } from "./format.js";
 import css from "./states.module.css";
@@ -56,7 +56,7 @@ export function ErrorPart({
   readonly onRetry?: () => void;
 }): ReactElement {
   const known = error instanceof ApiError ? error : null;
-  const [words = "", ...place] = (error instanceof Error ? error.message : String(error)).split(placeBegins);
+  const [words = "", ...place] = wordsOf(error).split(placeBegins);
   const requestId = known?.requestId ?? null;
   const said = requestId === null ? words : words.replace(`; request id ${requestId}`, "");
   const advice =

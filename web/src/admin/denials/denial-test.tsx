@@ -1,6 +1,7 @@
 /** Would this text be denied? */
 import { type ReactElement, useMemo, useState } from "react";
 
+import { wordsOf } from "../../api/error.js";
 import type { Denial } from "../../api/wire.js";
 import { Button, TextArea, TextField } from "../../ui/controls.js";
 import { formatNumber } from "../../ui/format.js";
@@ -68,8 +69,7 @@ function Answer({ verdict, rules }: { readonly verdict: Verdict; readonly rules:
       {refusing.length === 0 ? <p>{ruleWords(rules)}</p> : null}
       {broken.map(({ rule, error }) => (
         <p key={rule.rule_id}>
-          A rule fails on it, and so refuses nothing: <code>{rule.match_expr}</code> (
-          {error instanceof Error ? error.message : String(error)})
+          A rule fails on it, and so refuses nothing: <code>{rule.match_expr}</code> ({wordsOf(error)})
         </p>
       ))}
     </Banner>

@@ -4,7 +4,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
-import { ApiError } from "../../api/error.js";
+import { ApiError, wordsOf } from "../../api/error.js";
 import { checkVariables, parseScreen } from "../../screens/screen-model.js";
 import { Button, Checkbox } from "../../ui/controls.js";
 import { formatNumber, oneLine } from "../../ui/format.js";
@@ -160,7 +160,7 @@ async function readFiles(
         screens.set(screen.name, screen);
       }
     } catch (error) {
-      problems.push(error instanceof Error ? error.message : String(error));
+      problems.push(wordsOf(error));
     }
   }
   return { screens: [...screens.values()], problems };

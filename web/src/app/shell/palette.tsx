@@ -5,6 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { Clock, LogOut, type LucideIcon, Moon, RefreshCw, Sun } from "lucide-react";
 import { type ReactElement, useMemo, useRef } from "react";
 
+import { wordsOf } from "../../api/error.js";
 import { logOut, usePerson } from "../../api/session.js";
 import { toast } from "../../ui/states.js";
 import { quickRanges, relativeName } from "../../ui/time-range.js";
@@ -111,7 +112,7 @@ function useCommands(): readonly Command[] {
       action("Light theme", "colours appearance", Sun, () => changeSettings({ theme: "light" })),
       action("Dark theme", "colours appearance", Moon, () => changeSettings({ theme: "dark" })),
       action("Log out", "leave sign", LogOut, () => {
-        logOut().catch((error: unknown) => toast("Not logged out", String(error), "error"));
+        logOut().catch((error: unknown) => toast("Not logged out", wordsOf(error), "error"));
       }),
     ];
   }, [navigate, isAdmin, setRange, refresh]);

@@ -2,6 +2,7 @@
 import { CircleUser, Globe, LogOut, RefreshCw } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
+import { wordsOf } from "../../api/error.js";
 import { useDataSources, useMyAudiences } from "../../api/routes.js";
 import { logOut, usePerson } from "../../api/session.js";
 import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
@@ -128,7 +129,7 @@ function UserMenu(): ReactElement {
   const local = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const [choosingZone, setChoosingZone] = useState(false);
   const leave = (): void => {
-    logOut().catch((error: unknown) => toast("Not logged out", String(error), "error"));
+    logOut().catch((error: unknown) => toast("Not logged out", wordsOf(error), "error"));
   };
   const menu = (
     <Menu

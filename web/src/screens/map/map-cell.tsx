@@ -2,6 +2,7 @@
 import { Box } from "lucide-react";
 import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
+import { wordsOf } from "../../api/error.js";
 import type { QueryResult } from "../../api/query.js";
 import type { SqlState } from "../../api/use-query-sql.js";
 import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
@@ -113,7 +114,7 @@ function SceneView({ points, result, data }: MapPartProps & { readonly data: Arr
         };
         made = isOver ? null : await createScene(options);
       } catch (error) {
-        setProblem(error instanceof Error ? error.message : String(error));
+        setProblem(wordsOf(error));
         return;
       }
       if (isOver) {

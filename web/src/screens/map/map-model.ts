@@ -10,6 +10,8 @@ import {
 } from "three";
 import { GLTFLoader, type GLTFParser } from "three/addons/loaders/GLTFLoader.js";
 
+import { wordsOf } from "../../api/error.js";
+
 /** Why there is no scene; a sentence for people. */
 export class SceneError extends Error {
   override readonly name = "SceneError";
@@ -26,7 +28,7 @@ export async function readModel(file: ArrayBuffer): Promise<Object3D> {
     const { scene } = await loader.parseAsync(file, "");
     return scene;
   } catch (error) {
-    throw new SceneError(`This map cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
+    throw new SceneError(`This map cannot be read: ${wordsOf(error)}.`);
   }
 }
 
