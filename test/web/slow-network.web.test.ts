@@ -353,3 +353,13 @@ it("says why somebody is not logged out", async () => {
   await page.getByText("the server is stopping", { exact: true }).waitFor();
   expect(await page.getByText("ApiError").count()).toBe(0);
 });
+
+it("says that the live keys of audiences could not be counted", async () => {
+  const page = await app.open("/processes", { allow: /500/ });
+  await page.route("**/api/ingestion-api-keys*", (route) =>
+    route.fulfill({ status: 500, json: { code: "INTERNAL", message: "no" } }),
+  );
+  await page.goto(`${app.url}/audiences`);
+  await page.getByRole("alert").getByText("The live keys could not be counted").waitFor();
+  expect(await page.getByRole("grid", { name: "Audiences" }).isVisible()).toBe(true);
+});

@@ -15,6 +15,7 @@ import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { useList } from "../api.js";
 import { type MintedKey, useKeyBanners } from "../keys/key-banner.js";
+import { AdminError } from "../form.js";
 import { MintIngestionForm } from "../keys/mint-form.js";
 import { Facts, ListPage, numberColumn, textColumn } from "../list-page.js";
 import { type Audience, audiencesOf } from "./audiences.js";
@@ -65,6 +66,13 @@ export default function AudiencesPage(): ReactElement {
       notes={
         <>
           {banners}
+          {keys.error === null ? null : (
+            <AdminError
+              error={keys.error}
+              title="The live keys could not be counted"
+              onRetry={() => void keys.refetch()}
+            />
+          )}
           {data !== undefined && !isAdmin && !data.self_service ? (
             <Banner>Keys are minted by administrators on this server. Ask a member of the group admins for one.</Banner>
           ) : null}

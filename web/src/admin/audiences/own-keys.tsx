@@ -88,12 +88,18 @@ export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
             : `Those that were used in the last ${days} days; administrators see the others`}
         </span>
       </div>
-      {keys === undefined ? null : <NotAnew list={own} noun="keys" />}
+      {keys === undefined || error === null ? null : (
+        <div className={css.note}>
+          <NotAnew list={own} noun="keys" />
+        </div>
+      )}
       {keys === undefined ? (
         error === null ? (
           <Skeleton rows={2} />
         ) : (
-          <AdminError error={error} title="Your keys could not be read" onRetry={() => void own.refetch()} />
+          <div className={css.note}>
+            <AdminError error={error} title="Your keys could not be read" onRetry={() => void own.refetch()} />
+          </div>
         )
       ) : keys.length === 0 ? (
         <p className={css.none}>{isAdmin ? "You minted none that is live." : "None was used."}</p>
