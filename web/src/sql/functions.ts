@@ -1,4 +1,4 @@
-/** Functions that queries of telemetry often need: those of the service first, then some of the dialect's. */
+/** Functions that the editor offers: all of the service for callers, then what queries often need of the dialect. */
 import type { Completion } from "@codemirror/autocomplete";
 
 const own: readonly (readonly [call: string, about: string])[] = [
@@ -6,17 +6,24 @@ const own: readonly (readonly [call: string, about: string])[] = [
   ["attr_int(properties, name)", "one attribute as a whole number"],
   ["attr_double(properties, name)", "one attribute as a number"],
   ["attr_bool(properties, name)", "one attribute as true or false"],
+  ["property_get(properties, name)", "the same as attr"],
   ["log_pattern(msg)", "what messages of one kind have in common"],
   ["ago(distance)", "now minus an interval, which may be text"],
   ["date_bin(width, time)", "beginning of the bucket of a time"],
   ["time_bucket(width, time)", "beginning of the bucket of a time"],
   ["date_trunc(part, time)", "beginning of the hour, the day and so on"],
+  ["histogram_quantile(q, histogram)", "quantile of a histogram"],
+  ["exp_histogram_quantile(q, histogram)", "quantile of an exponential histogram"],
+  ["histogram_merge(histogram)", "aggregate: the sum of histograms"],
+  ["exp_histogram_merge(histogram)", "aggregate: the sum of exponential histograms"],
   ["time_buckets(begin, end, step)", "after FROM: every bucket, for gaps"],
   ["trace_tree(trace)", "after FROM: the spans of a trace as a tree"],
   ["trace_logs(trace)", "after FROM: the log entries of a trace"],
   ["service_edges(begin, end)", "after FROM: who calls whom, how often and how fast"],
   ["attribute_keys(begin, end)", "after FROM: the attributes that rows have"],
   ["view_instance(view, process)", "after FROM: rows of one process"],
+  ["list_view_sets()", "after FROM: the views"],
+  ["list_partitions()", "after FROM: the objects of the lake"],
 ];
 
 const dialect = [
