@@ -256,6 +256,17 @@ it.each(["ENOSPC", "EDQUOT"])(
   },
 );
 
+it("says so when somebody removes its files, and goes on by itself", async () => {
+  const removed = wanted("t/a", 10, () => rm(path.join(directory, "cache", "t"), { recursive: true }));
+  await expect(cache.hold([removed], never)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: expect.stringContaining("somebody removes its files"),
+  });
+  const held = await cache.hold([wanted("t/a")], never);
+  expect(await readFile(held.files[0] ?? "", "utf8")).toBe("t/at/at/at");
+  held.release(false);
+});
+
 it("fetches again what the disk does not give back", async () => {
   const like = path.join(directory, "like");
   await mkdir(like);

@@ -525,6 +525,7 @@ const unwritable: ReadonlySet<string> = new Set([
   "EIO",
   "EISDIR",
   "ELOOP",
+  "ENOENT",
   "ENOTDIR",
   "EPERM",
   "EROFS",
@@ -534,7 +535,7 @@ function asCacheError(error: unknown): unknown {
   if (hasCode(error, unwritable)) {
     return new ServiceError(
       "UNAVAILABLE",
-      "the cache of the lake cannot be written: its disk is full or broken, or lets nobody write (SVC_LAKE_CACHE_DIR)",
+      "the cache of the lake cannot be written: its disk is full or broken, somebody removes its files, or nobody may write (SVC_LAKE_CACHE_DIR)",
       { cause: error },
     );
   }
