@@ -29,18 +29,22 @@ test("who asks during a run gets the next one", async () => {
 });
 
 test("it takes a tenth of the time, however often it is asked for", async () => {
-  let workMs = 0;
+  const runs: { readonly startMs: number; readonly endMs: number }[] = [];
   const ask = paced(() => {
     const startMs = performance.now();
     while (performance.now() - startMs < 5) {
       // rendering
     }
-    workMs += performance.now() - startMs;
+    runs.push({ startMs, endMs: performance.now() });
     return Promise.resolve();
   });
-  const startMs = performance.now();
   for (let round = 0; round < 10; round++) {
     await Promise.all([ask(), ask()]);
   }
-  expect(workMs / (performance.now() - startMs)).toBeLessThan(0.15);
+  expect(runs).toHaveLength(10);
+  for (const [at, { startMs, endMs }] of runs.slice(0, -1).entries()) {
+    // A machine that is busy elsewhere makes a run long, and no pause is longer than a second. Timers may be a little early.
+    const wantedMs = Math.min(9 * (endMs - startMs), 1000) - 2;
+    expect((runs[at + 1]?.startMs ?? 0) - endMs).toBeGreaterThanOrEqual(wantedMs);
+  }
 });
