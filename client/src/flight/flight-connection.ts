@@ -38,13 +38,13 @@ export class FlightConnection {
       // A proxy for the world outside must not get to see loopback traffic.
       ...(loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       "grpc.keepalive_time_ms": 30_000,
-      // The library would have connections to one address share a socket, and the calls that a server takes of it.
+      // Else connections to one address share a socket, and with it the calls that a server takes of one.
       "grpc.use_local_subchannel_pool": 1,
     });
   }
 
   /**
-   * What makes calls. Once it is closed, the library's own throws an error of its own, or connects again.
+   * What makes calls. Once closed, the library's client would throw an error of its own, or connect again.
    * @throws FlightSqlError when it is closed
    */
   get client(): grpc.Client {

@@ -45,8 +45,8 @@ const farewellMs = 1000;
 const maxReceiveBytes = 16 * 1024 * 1024;
 
 /**
- * Calls of one connection at a time; clients let others wait. Each costs the main thread some 0.3 ms before it is answered, and
- * Node.js begins all that a client has sent before it looks at anybody else.
+ * Calls of one connection at a time; clients let others wait. Each costs the main thread some 0.3 ms before it is
+ * answered, and Node.js begins all that a client has sent before it looks at anybody else.
  */
 const maxStreams = 100;
 

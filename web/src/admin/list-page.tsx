@@ -5,6 +5,7 @@
 import { Plus, RefreshCw, SearchX } from "lucide-react";
 import { type ReactElement, type ReactNode, useEffect, useMemo, useRef } from "react";
 
+import { serverNow } from "../api/server-clock.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { AddressInput, Button, IconButton } from "../ui/controls.js";
 import { capital, formatAge, formatNumber, formatTime } from "../ui/format.js";
@@ -16,7 +17,6 @@ import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
 import { mostRows } from "./api.js";
 import { AdminError, NotAnew } from "./form.js";
-import { serverNow } from "../api/server-clock.js";
 
 /** What makes rows of a kind a table. */
 export interface ListOf<T> {

@@ -1,10 +1,10 @@
 /** The time range of the page: in the address as it was chosen, resolved against the clock when something asks anew. */
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 
+import { serverNow } from "../api/server-clock.js";
 import { rangeOf, type ResolvedRange, resolveRange, type TimeRange } from "../ui/time-range.js";
 import { useChangeSearch, useSearchParameters } from "./search.js";
 import { useSettings } from "./settings.js";
-import { serverNow } from "../api/server-clock.js";
 
 /** Seconds between two refreshes, as in the address. */
 export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;

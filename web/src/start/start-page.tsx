@@ -8,6 +8,7 @@ import { useLeftSignal } from "../api/left-signal.js";
 import { useConfig, useMyAudiences } from "../api/routes.js";
 import type { MintedIngestionKey } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
+import { serverNow } from "../api/server-clock.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, classes, CopyButton, Select, TextField } from "../ui/controls.js";
 import { formatCount } from "../ui/format.js";
@@ -15,7 +16,6 @@ import { Banner, ErrorPart } from "../ui/states.js";
 import { type Language, languages, type Settings } from "./languages.js";
 import css from "./start-page.module.css";
 import { useArrivals } from "./arrivals.js";
-import { serverNow } from "../api/server-clock.js";
 
 export default function StartPage(): ReactElement {
   const { data: config } = useConfig();

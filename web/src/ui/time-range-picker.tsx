@@ -3,6 +3,7 @@ import { Popover } from "@base-ui/react/popover";
 import { ChevronLeft, ChevronRight, Clock, ZoomOut } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
+import { serverNow } from "../api/server-clock.js";
 import controls from "./controls.module.css";
 import { Button, TextField } from "./controls.js";
 import { formatTime } from "./format.js";
@@ -17,7 +18,6 @@ import {
   widerRange,
 } from "./time-range.js";
 import css from "./time-range-picker.module.css";
-import { serverNow } from "../api/server-clock.js";
 
 interface PickerProps {
   readonly range: TimeRange;

@@ -14,8 +14,8 @@ import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { useList } from "../api.js";
-import { type MintedKey, useKeyBanners } from "../keys/key-banner.js";
 import { AdminError } from "../form.js";
+import { type MintedKey, useKeyBanners } from "../keys/key-banner.js";
 import { MintIngestionForm } from "../keys/mint-form.js";
 import { Facts, ListPage, numberColumn, textColumn } from "../list-page.js";
 import { type Audience, audiencesOf } from "./audiences.js";
@@ -69,7 +69,7 @@ export default function AudiencesPage(): ReactElement {
           {keys.error === null ? null : (
             <AdminError
               error={keys.error}
-              title="The live keys could not be counted"
+              title={`The live keys could not be counted${keys.data === undefined ? "" : " anew"}`}
               onRetry={() => void keys.refetch()}
             />
           )}

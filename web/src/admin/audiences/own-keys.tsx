@@ -6,12 +6,12 @@ import type { ReactElement } from "react";
 import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import type { IngestionKey, UsageRow } from "../../api/wire.js";
+import { serverNow } from "../../api/server-clock.js";
 import { formatAge, formatBytes, formatNumber } from "../../ui/format.js";
 import { Skeleton } from "../../ui/states.js";
 import { listAll } from "../api.js";
 import { AdminError, NotAnew } from "../form.js";
 import css from "./own-keys.module.css";
-import { serverNow } from "../../api/server-clock.js";
 
 const days = 30;
 

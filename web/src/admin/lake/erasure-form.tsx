@@ -3,6 +3,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { ErasureId } from "../../api/wire.js";
+import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
 import { SelectField, TextField } from "../../ui/controls.js";
 import { toast } from "../../ui/states.js";
@@ -20,7 +21,6 @@ import {
   requestOf,
   whereWords,
 } from "./erasures.js";
-import { serverNow } from "../../api/server-clock.js";
 
 const empty: ErasureDraft = { audience: "", kind: "service", key: "", value: "", begin: "", end: "" };
 

@@ -5,6 +5,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { RetentionDefault, RetentionOverride } from "../../api/wire.js";
+import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
 import { Checkbox, SelectField, TextField } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
@@ -18,7 +19,6 @@ import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from 
 import { textProblem, textRules } from "../rules.js";
 import { AudienceField } from "./audience-field.js";
 import { daysKept, defaultWords, keptWords, mostDays, removesAny, removesMore, views, viewWords } from "./retention.js";
-import { serverNow } from "../../api/server-clock.js";
 
 const idOf = ({ view, audience }: RetentionOverride): string => `${view}/${audience ?? "*"}`;
 const audienceWords = (audience: string | null): string => audience ?? "every other audience";

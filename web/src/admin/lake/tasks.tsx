@@ -2,11 +2,11 @@
 import type { ReactElement } from "react";
 
 import type { Erasure } from "../../api/wire.js";
+import { serverNow } from "../../api/server-clock.js";
 import { formatMilliseconds } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
-import { serverNow } from "../../api/server-clock.js";
 
 /** What is common to both. */
 export type LakeTask = Pick<Erasure, "state" | "error" | "created_at" | "created_by" | "started_at" | "finished_at">;

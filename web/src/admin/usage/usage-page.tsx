@@ -16,11 +16,11 @@ import type { TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import admin from "../admin.module.css";
 import type { UsageRow } from "../../api/wire.js";
+import { serverNow } from "../../api/server-clock.js";
 import { AdminError } from "../form.js";
 import { numberColumn, textColumn, timeColumn } from "../list-page.js";
 import { chartOf, sumsOf, type UsageBy, type UsageSum, type Use } from "./usage-data.js";
 import css from "./usage-page.module.css";
-import { serverNow } from "../../api/server-clock.js";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

@@ -3,6 +3,7 @@ import { type ReactElement, useEffect, useMemo, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
+import { serverNow } from "../../api/server-clock.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { type Buckets, bucketsOf, inEveryBucket } from "../../ui/chart/buckets.js";
 import { type ChartData, toSeries } from "../../ui/chart/series.js";
@@ -11,7 +12,6 @@ import { levelColour } from "../../ui/colours.js";
 import type { Condition } from "../../ui/filters.js";
 import { absoluteRange, type ResolvedRange, resolveRange } from "../../ui/time-range.js";
 import css from "./logs-page.module.css";
-import { serverNow } from "../../api/server-clock.js";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "unknown"] as const;
 const followEveryMs = 5000;

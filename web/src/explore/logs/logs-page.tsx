@@ -3,6 +3,7 @@ import { Pause, Play, Rows3, ScrollText, TextSearch } from "lucide-react";
 import { type ReactElement, type UIEvent, useEffect, useMemo, useState } from "react";
 
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
+import { serverNow } from "../../api/server-clock.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -24,7 +25,6 @@ import { entryKey, logColumns, logEntry, logRows, logSelect, rowOf } from "./log
 import { useVolume, type Volume, VolumeChart } from "./log-volume.js";
 import css from "./logs-page.module.css";
 import { type Tail, useTail } from "./use-tail.js";
-import { serverNow } from "../../api/server-clock.js";
 
 const defaultFacets = ["level_name", "service_name"];
 const noColumns: readonly string[] = [];

@@ -5,6 +5,7 @@ import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
+import { serverNow } from "../../api/server-clock.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -24,7 +25,6 @@ import { TraceList } from "./trace-list.js";
 import { mostTraces, spanColumns, traceQuery } from "./trace-query.js";
 import { TraceScatter } from "./trace-scatter.js";
 import css from "./traces-page.module.css";
-import { serverNow } from "../../api/server-clock.js";
 
 const defaultFacets = ["service_name", "name"];
 const always: Condition = { sql: "true", parameters: [] };

@@ -4,9 +4,9 @@
  */
 import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
 
+import { serverNow } from "../../api/server-clock.js";
 import type { ResolvedRange } from "../time-range.js";
 import { moved, pinched, type Reach, zoomed, zoomedByKey } from "./zoom.js";
-import { serverNow } from "../../api/server-clock.js";
 
 /** Where on the screen the range is drawn. */
 export interface Plot {
