@@ -108,19 +108,13 @@ async function attempt(reader: FlightReader, sql: string, patience: number): Pro
 
 async function read(reader: FlightReader, sql: string, late: AbortSignal): Promise<string> {
   try {
-    const stream = await reader.open(sql);
+    const stream = await reader.open(sql, {}, late);
     return await new Promise<string>((resolve, reject) => {
       stream.on("data", () => undefined);
       stream.on("end", () => {
         resolve("rows");
       });
       stream.on("error", reject);
-      if (late.aborted) {
-        stream.cancel();
-      }
-      late.addEventListener("abort", () => {
-        stream.cancel();
-      });
     });
   } catch (error) {
     return `status ${String((error as { readonly code?: number }).code ?? "none")}`;

@@ -21,8 +21,16 @@ export interface Reading {
 export interface FlightReader {
   /** Asks for a flight and reads it. */
   read(sql: string): Promise<Reading>;
-  /** Asks for a flight and starts to read it. @param headers of the request for the flight */
-  open(sql: string, headers?: Readonly<Record<string, string>>): Promise<ClientReadableStream<Buffer>>;
+  /**
+   * Asks for a flight and starts to read it.
+   * @param headers of the request for the flight
+   * @param late cancels whichever call is under way
+   */
+  open(
+    sql: string,
+    headers?: Readonly<Record<string, string>>,
+    late?: AbortSignal,
+  ): Promise<ClientReadableStream<Buffer>>;
   close(): void;
 }
 
@@ -39,7 +47,7 @@ export function connectReader(address: string, key: string): FlightReader {
   });
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
-  const open: FlightReader["open"] = async (sql, headers = {}) => {
+  const open: FlightReader["open"] = async (sql, headers = {}, late) => {
     const asked = metadata.clone();
     for (const [name, value] of Object.entries(headers)) {
       asked.set(name, value);
@@ -47,7 +55,7 @@ export function connectReader(address: string, key: string): FlightReader {
     const command = encodeAny(flightSqlNames.statementQuery, bytesField(1, Buffer.from(sql)));
     const descriptor = Buffer.concat([Buffer.from([8, 2]), bytesField(2, command)]);
     const info = await new Promise<Buffer>((resolve, reject) => {
-      client.makeUnaryRequest(
+      const call = client.makeUnaryRequest(
         `${flightService}/GetFlightInfo`,
         sameBytes,
         sameBytes,
@@ -61,9 +69,17 @@ export function connectReader(address: string, key: string): FlightReader {
           }
         },
       );
+      late?.addEventListener("abort", () => {
+        call.cancel();
+      });
     });
+    late?.throwIfAborted();
     const ticket = ticketOf(info);
-    return client.makeServerStreamRequest(`${flightService}/DoGet`, sameBytes, sameBytes, ticket, metadata);
+    const stream = client.makeServerStreamRequest(`${flightService}/DoGet`, sameBytes, sameBytes, ticket, metadata);
+    late?.addEventListener("abort", () => {
+      stream.cancel();
+    });
+    return stream;
   };
   return {
     open,
