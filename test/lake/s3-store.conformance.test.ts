@@ -379,6 +379,17 @@ describe.skipIf(program === null)("an S3 store", () => {
           () => false,
         ),
       );
+      // Whoever asks for sizes alone, as the object cache does, is never told more than that it is refused.
+      await give(s3Environment.AWS_ACCESS_KEY_ID, "an old one");
+      const looks = await openS3Store(withEndpoint("s3://lake/rotated", bucket.server.endpoint));
+      await expect(looks.size("a/y", never)).rejects.toThrow("it denies access");
+      await give(s3Environment.AWS_ACCESS_KEY_ID, s3Environment.AWS_SECRET_ACCESS_KEY);
+      await until(async () =>
+        looks.size("a/y", never).then(
+          (bytes) => bytes === 1,
+          () => false,
+        ),
+      );
       await own.remove("a/y");
     } finally {
       vi.unstubAllEnvs();

@@ -9,6 +9,7 @@ import type * as Sdk from "@aws-sdk/client-s3";
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { S3Address } from "./s3-address.js";
+import { mayBeCredentials } from "./s3-errors.js";
 
 /** Milliseconds. */
 export interface S3Timing {
@@ -39,14 +40,6 @@ export interface S3Access extends S3Address {
   readonly timing: S3Timing;
 }
 
-/** What a store calls credentials that it does not know, or no longer. */
-const unknownCredentials: ReadonlySet<string> = new Set([
-  "ExpiredToken",
-  "InvalidAccessKeyId",
-  "InvalidToken",
-  "SignatureDoesNotMatch",
-  "TokenRefreshRequired",
-]);
 /** Credentials that are wrong for good are not looked for with every request. */
 const lookAgainMs = 5000;
 const longestLookMs = 3000;
@@ -106,7 +99,7 @@ function renewCredentials({ middlewareStack, config }: Sdk.S3Client): void {
       try {
         return await next(request);
       } catch (error) {
-        if (!(error instanceof Error && unknownCredentials.has(error.name))) {
+        if (!mayBeCredentials(error)) {
           throw error;
         }
         if (performance.now() - begunMs > lookAgainMs) {

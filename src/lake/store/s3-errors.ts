@@ -3,7 +3,7 @@ import { ServiceError, tlsFailureCode } from "../../runtime/errors.js";
 
 /** What the SDK's errors carry. */
 interface Failure {
-  /** What the store calls it, or the code of a connection's error. */
+  /** What the store calls it, or the code of a connection's error; its HTTP status where an answer does not say. */
   readonly name: string;
   readonly message: string;
   /** HTTP status; null when there was no answer. */
@@ -25,8 +25,10 @@ function failureOf(error: unknown): Failure {
   const status = fact("httpStatusCode");
   const requestId = fact("requestId");
   const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
+  const name = error.name === "Error" ? code : error.name;
   return {
-    name: error.name === "Error" ? code : error.name,
+    // An answer to HEAD has no body that could say more.
+    name: name === "Unknown" && typeof status === "number" ? String(status) : name,
     message: error.message.slice(0, maxMessage),
     status: typeof status === "number" ? status : null,
     requestId: typeof requestId === "string" ? requestId : null,
@@ -36,6 +38,16 @@ function failureOf(error: unknown): Failure {
 /** HTTP status of the store's answer; null when the error is not one. */
 export function statusOf(error: unknown): number | null {
   return failureOf(error).status;
+}
+
+/** What a store calls credentials that it does not know, or no longer. */
+const unknownCredentials =
+  /^(?:ExpiredToken|InvalidAccessKeyId|InvalidToken|SignatureDoesNotMatch|TokenRefreshRequired)$/u;
+
+/** Whether a store does not know the credentials, or may not: an answer to HEAD does not say why it is a refusal. */
+export function mayBeCredentials(error: unknown): boolean {
+  const { name } = failureOf(error);
+  return unknownCredentials.test(name) || /^40[013]$/u.test(name);
 }
 
 /** Whether a store says that it has no such object. A 404 may also be about the bucket, or come from what is in front. */
@@ -48,10 +60,7 @@ export function isNoSuchKey(error: unknown): boolean {
 const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   [/^(?:AccessDenied|Forbidden|403)$/u, "it denies access: give the credentials the rights that docs/deploy.md lists"],
   [/^NoSuchBucket$/u, "there is no such bucket: create it, or correct SVC_OBJECT_STORE_URI"],
-  [
-    /^(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken)$/u,
-    "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-  ],
+  [unknownCredentials, "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
   [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
   [/^RequestTimeTooSkewed$/u, "its clock and that of this machine differ: set this one, or the store's"],
   [/^InvalidBucketName$/u, "it takes no bucket of this name: correct SVC_OBJECT_STORE_URI"],
@@ -60,7 +69,7 @@ const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
     "its certificate is not trusted, or it has no TLS: name the certificate's authority in NODE_EXTRA_CA_CERTS, or check SVC_S3_ENDPOINT",
   ],
   [/^E[A-Z_]{4,}$/u, "no connection comes about: check SVC_S3_ENDPOINT, or AWS_REGION, and the network"],
-  [/^(?:PermanentRedirect|AuthorizationHeaderMalformed)$/u, "the bucket is in another region: set AWS_REGION"],
+  [/^(?:PermanentRedirect|AuthorizationHeaderMalformed|301)$/u, "the bucket is in another region: set AWS_REGION"],
 ];
 
 /**
@@ -73,7 +82,10 @@ export function storeError(action: string, error: unknown): ServiceError {
   }
   const { name, message, status, requestId } = failureOf(error);
   const remedy = remedies.find(([pattern]) => pattern.test(name))?.[1];
-  const answered = status !== null && plainName.test(name) ? `: it answers ${name} (HTTP ${status})` : "";
+  const answered =
+    status === null || !plainName.test(name)
+      ? ""
+      : `: it answers ${name === String(status) ? `HTTP ${status}` : `${name} (HTTP ${status})`}`;
   const why = remedy === undefined ? answered : `: ${remedy} (${name})`;
   const facts = [status === null ? null : `HTTP ${status}`, requestId === null ? null : `request ${requestId}`];
   const told = facts.filter((fact) => fact !== null).join(", ");
@@ -91,4 +103,4 @@ export function foreignAnswer(action: string): ServiceError {
 }
 
 /** What stores call failures; anything else may be the request's own words. */
-const plainName = /^[A-Za-z]{3,60}$/u;
+const plainName = /^(?:[A-Za-z]{3,60}|\d{3})$/u;
