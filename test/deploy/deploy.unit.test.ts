@@ -146,6 +146,7 @@ describe("Kubernetes", () => {
     readonly readinessProbe: Probe;
     readonly livenessProbe: Probe;
     readonly startupProbe: Probe;
+    readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } };
   }
   interface Probe {
     readonly httpGet: { readonly path: string; readonly port: number };
@@ -157,7 +158,7 @@ describe("Kubernetes", () => {
     readonly spec: {
       readonly template: {
         readonly metadata: { readonly labels: object };
-        readonly spec: { readonly containers: readonly [Container] };
+        readonly spec: { readonly containers: readonly [Container]; readonly terminationGracePeriodSeconds: number };
       };
       readonly ports: readonly Port[];
       readonly rules: readonly {
@@ -202,6 +203,17 @@ describe("Kubernetes", () => {
       expect(server?.ports.map((port) => port.name)).toContain(targetPort);
     }
   });
+
+  it.each(["ingestion", "analytics", "web"])(
+    "%s listens until nobody is sent to it, and then has time to drain",
+    (name) => {
+      const pod = named("Deployment", name)?.spec.template.spec;
+      const sleepSeconds = pod?.containers[0].lifecycle?.preStop.sleep.seconds;
+      expect(sleepSeconds).toBeGreaterThanOrEqual(5);
+      const drainSeconds = options.SVC_SHUTDOWN_GRACE_PERIOD_SECONDS.default;
+      expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan((sleepSeconds ?? 0) + drainSeconds);
+    },
+  );
 
   it.each([".", "object-cache"])("%s has the image that docs/deploy.md builds, from a registry", (folder) => {
     const own = `${directory}/${folder}`;
