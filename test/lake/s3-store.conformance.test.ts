@@ -403,6 +403,17 @@ describe.skipIf(program === null)("an S3 store", () => {
     await own.probe();
     expect(bucket.proxy.requests.map(({ method }) => method)).toEqual(["PUT", "DELETE"]);
     expect(await listed(".probe")).toEqual([]);
+    const kept = await openS3Store(withEndpoint("s3://lake/probed", bucket.proxy.endpoint));
+    bucket.proxy.fault = (method) =>
+      method === "DELETE" ? { kind: "status", status: 403, code: "AccessDenied" } : null;
+    const left = async (): Promise<number> =>
+      (await readdir(path.join(bucket.server.directory, "lake/probed/.probe")).catch(() => [])).length;
+    await expect(kept.probe()).rejects.toThrow("it denies access");
+    await expect(kept.probe()).rejects.toThrow("it denies access");
+    expect(await left()).toBe(1);
+    bucket.proxy.fault = () => null;
+    await kept.probe();
+    expect(await left()).toBe(0);
     const refused = await openS3Store(withEndpoint("s3://lake/probed", bucket.proxy.endpoint));
     bucket.proxy.fault = (_method, _url, headers) =>
       headers["if-none-match"] === undefined ? null : { kind: "status", status: 412, code: "PreconditionFailed" };

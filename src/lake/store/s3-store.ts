@@ -45,6 +45,8 @@ class S3Store implements ObjectStore, RemoteObjects {
   readonly #access: S3Access;
   readonly #probe = new SingleFlight(() => this.#probeOnce());
   #probedAtMs = Number.NEGATIVE_INFINITY;
+  /** The object of a probe that could not be removed; the next one is not stored before it is gone. */
+  #left: string | null = null;
 
   constructor(uri: string, access: S3Access) {
     this.uri = uri;
@@ -206,17 +208,25 @@ class S3Store implements ObjectStore, RemoteObjects {
   /** What storing an object needs, and nothing less: a store may write, and refuse conditions. */
   async #probeOnce(): Promise<void> {
     const access = this.#quick;
-    const path = `${probeDirectory}/${randomUUID()}`;
     try {
-      await putBytes(access, path, Buffer.from("probe")).catch(async (error: unknown) => {
+      await this.#removeProbe();
+      this.#left = `${probeDirectory}/${randomUUID()}`;
+      await putBytes(access, this.#left, Buffer.from("probe")).catch(async (error: unknown) => {
         // It may be there all the same.
-        await this.#delete(path, access.timing.smallMs).catch(() => undefined);
+        await this.#removeProbe().catch(() => undefined);
         throw error;
       });
-      await this.#delete(path, access.timing.smallMs);
+      await this.#removeProbe();
       this.#probedAtMs = performance.now();
     } catch (error) {
       throw storeError("be written", error);
+    }
+  }
+
+  async #removeProbe(): Promise<void> {
+    if (this.#left !== null) {
+      await this.#delete(this.#left, this.#quick.timing.smallMs);
+      this.#left = null;
     }
   }
 
