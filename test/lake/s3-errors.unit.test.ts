@@ -13,6 +13,8 @@ it.each([
   [{ name: "Unknown", $metadata: { httpStatusCode: 403 } }, "it denies access: give the credentials the rights"],
   [{ name: "Unknown", $metadata: { httpStatusCode: 301 } }, "set AWS_REGION"],
   [{ name: "Unknown", $metadata: { httpStatusCode: 503 } }, "it answers HTTP 503"],
+  [{ name: "ExpiredToken", $metadata: { httpStatusCode: 400 } }, "and AWS_SESSION_TOKEN, or what gives them"],
+  [{ name: "CredentialsProviderError" }, "or check AWS_PROFILE, or the role"],
   [{ code: "ECONNREFUSED" }, "check SVC_S3_ENDPOINT, or AWS_REGION, and the network (ECONNREFUSED)"],
   [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, "authority in NODE_EXTRA_CA_CERTS"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, "or check SVC_S3_ENDPOINT (ERR_TLS_CERT_ALTNAME_INVALID)"],

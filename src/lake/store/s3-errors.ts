@@ -60,8 +60,14 @@ export function isNoSuchKey(error: unknown): boolean {
 const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   [/^(?:AccessDenied|Forbidden|403)$/u, "it denies access: give the credentials the rights that docs/deploy.md lists"],
   [/^NoSuchBucket$/u, "there is no such bucket: create it, or correct SVC_OBJECT_STORE_URI"],
-  [unknownCredentials, "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
-  [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
+  [
+    unknownCredentials,
+    "it does not know the credentials: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or what gives them",
+  ],
+  [
+    /^CredentialsProviderError$/u,
+    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or check AWS_PROFILE, or the role",
+  ],
   [/^RequestTimeTooSkewed$/u, "its clock and that of this machine differ: set this one, or the store's"],
   [/^InvalidBucketName$/u, "it takes no bucket of this name: correct SVC_OBJECT_STORE_URI"],
   [
