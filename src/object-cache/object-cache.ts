@@ -3,7 +3,8 @@
  *
  * **One fetch per block**, however many wait for it. Nobody who leaves ends it: what was begun is kept for the next. What
  * has not begun when all have left is not fetched: after a store that stood still, those who ask now would wait for it.
- * Neighbours that are missing come with one request, and a reader's next ones while it takes those before.
+ * Neighbours that are missing come with one request, and a reader's next ones while it takes those before. Callers take
+ * turns, however many objects each asks for, and so do reads of a block and those of more.
  *
  * **What was removed from the store leaves** within the time to live. An object that is asked for is looked for in the
  * origin again before its time is over; of one that nobody asks for, all blocks go then.
@@ -66,6 +67,16 @@ interface Load {
   readonly promise: Promise<Uint8Array>;
   /** Of those who asked for it, or for what comes with it; all aborted: nobody waits any more. */
   readonly callers: AbortSignal[];
+}
+
+/** What a reader wants of an object. */
+interface Wanted {
+  /** The last block. */
+  readonly last: number;
+  /** Aborted: nothing any more. */
+  readonly signal: AbortSignal;
+  /** Others take turns with it. */
+  readonly group: string;
 }
 
 /** Most blocks of one request to the origin. */
@@ -153,19 +164,26 @@ export class ObjectCache {
 
   /**
    * Bytes from `start` to `end`, which is not included, block by block, as views that must not be changed.
+   * @param caller who asks, with whom others take turns
    * @throws as {@link describe}, before or between blocks
    */
-  async *read(object: CachedObject, start: number, end: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const last = blockCount(end) - 1;
+  async *read(
+    object: CachedObject,
+    start: number,
+    end: number,
+    signal: AbortSignal,
+    caller = "",
+  ): AsyncGenerator<Uint8Array> {
+    const wanted = wantedOf(start, end, signal, caller);
     this.#readers++;
     try {
       for (let at = start; at < end;) {
         const index = Math.floor(at / blockBytes);
         const first = index * blockBytes;
-        const block = this.#memoryHit(object, index) ?? (await this.#load(object, index, last, signal));
+        const block = this.#memoryHit(object, index) ?? (await this.#load(object, index, wanted));
         const ahead = this.#blocksAtOnce;
         if (ahead > 0) {
-          this.#readAhead(object, index + ahead, last, signal);
+          this.#readAhead(object, index + ahead, wanted);
         }
         yield block.subarray(at - first, end - first);
         at = first + block.length;
@@ -177,10 +195,10 @@ export class ObjectCache {
 
   /** Brings bytes from `start` to `end`, which is not included, into a tier. @throws as {@link read} */
   async warm(object: CachedObject, start: number, end: number, signal: AbortSignal): Promise<void> {
-    const last = blockCount(end) - 1;
-    for (let index = Math.floor(start / blockBytes); index <= last; index++) {
+    const wanted = wantedOf(start, end, signal, "");
+    for (let index = Math.floor(start / blockBytes); index <= wanted.last; index++) {
       if (this.#isMissing(object, index)) {
-        await this.#load(object, index, last, signal);
+        await this.#load(object, index, wanted);
       }
     }
   }
@@ -303,18 +321,16 @@ export class ObjectCache {
     return Math.min(blocksPerFetch, Math.floor(inMemory / (requestsInMemory * Math.max(1, this.#readers))));
   }
 
-  #readAhead(object: CachedObject, index: number, last: number, signal: AbortSignal): void {
-    if (index <= last && this.#isMissing(object, index)) {
+  #readAhead(object: CachedObject, index: number, wanted: Wanted): void {
+    if (index <= wanted.last && this.#isMissing(object, index)) {
       // Whoever waits has the failure.
-      this.#load(object, index, last, signal).catch(() => undefined);
+      this.#load(object, index, wanted).catch(() => undefined);
     }
   }
 
-  /**
-   * The block that is on its way already, or is from now. `last` is the last that the caller wants, as long as `signal` is
-   * not aborted.
-   */
-  #load(object: CachedObject, index: number, last: number, signal: AbortSignal): Promise<Uint8Array> {
+  /** The block that is on its way already, or is from now. */
+  #load(object: CachedObject, index: number, wanted: Wanted): Promise<Uint8Array> {
+    const { last, signal, group } = wanted;
     const name = blockName({ objectId: object.id, index });
     const underWay = this.#loads.get(name);
     if (underWay !== undefined) {
@@ -324,17 +340,17 @@ export class ObjectCache {
     }
     const callers = [signal];
     if (this.#disk?.has(name) === true) {
-      return unlessAborted(this.#register(name, this.#fromDisk(object, index, callers), callers), signal);
+      return unlessAborted(this.#register(name, this.#fromDisk(object, index, callers, group), callers), signal);
     }
     const most = this.#blocksAtOnce;
     let count = 1;
     while (count < most && index + count <= last && this.#isMissing(object, index + count)) {
       count++;
     }
-    const [wanted] = this.#fetch(object, index, count, callers).map(({ block, promise }) =>
+    const [first] = this.#fetch(object, index, count, callers, group).map(({ block, promise }) =>
       this.#register(blockName(block), promise, callers),
     );
-    return unlessAborted(wanted ?? Promise.reject(new TypeError("a block is not under way")), signal);
+    return unlessAborted(first ?? Promise.reject(new TypeError("a block is not under way")), signal);
   }
 
   #register(name: string, promise: Promise<Uint8Array>, callers: AbortSignal[]): Promise<Uint8Array> {
@@ -349,7 +365,12 @@ export class ObjectCache {
     return promise;
   }
 
-  async #fromDisk(object: CachedObject, index: number, callers: readonly AbortSignal[]): Promise<Uint8Array> {
+  async #fromDisk(
+    object: CachedObject,
+    index: number,
+    callers: readonly AbortSignal[],
+    group: string,
+  ): Promise<Uint8Array> {
     const block = { objectId: object.id, index, objectBytes: object.bytes };
     const bytes = await this.#disk?.read(blockName(block));
     if (bytes?.length === lengthOfBlock(block)) {
@@ -357,12 +378,18 @@ export class ObjectCache {
       this.#keep(block, bytes);
       return bytes;
     }
-    const [fetched] = this.#fetch(object, index, 1, callers);
+    const [fetched] = this.#fetch(object, index, 1, callers, group);
     return fetched?.promise ?? Promise.reject(new TypeError("a fetch without a block"));
   }
 
   /** Begins to fetch neighbouring blocks with one request, when it is its turn and `callers` have not all left. */
-  #fetch(object: CachedObject, first: number, count: number, callers: readonly AbortSignal[]): readonly Deferred[] {
+  #fetch(
+    object: CachedObject,
+    first: number,
+    count: number,
+    callers: readonly AbortSignal[],
+    group: string,
+  ): readonly Deferred[] {
     const blocks = Array.from({ length: count }, (_, i) =>
       deferredOf({ objectId: object.id, index: first + i, objectBytes: object.bytes }),
     );
@@ -382,7 +409,7 @@ export class ObjectCache {
         throw error;
       }
     };
-    this.#turns.run(this.#stopping.signal, work).catch((error: unknown) => {
+    this.#turns.run(this.#stopping.signal, work, group).catch((error: unknown) => {
       for (const { reject } of blocks) {
         // Nothing happens to those that are here.
         reject(error);
@@ -486,6 +513,11 @@ export class ObjectCache {
       this.#entries.delete(id);
     }
   }
+}
+
+/** Small reads, of footers and small objects, do not wait behind their own caller's large ones: servers may share a key. */
+function wantedOf(start: number, end: number, signal: AbortSignal, caller: string): Wanted {
+  return { last: blockCount(end) - 1, signal, group: `${end - start <= blockBytes ? "small" : "large"} ${caller}` };
 }
 
 function bufferFor(deferred: Deferred | undefined): Uint8Array {

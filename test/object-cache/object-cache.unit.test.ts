@@ -66,10 +66,10 @@ function addObject(key: string, bytes: number): Buffer {
   return content;
 }
 
-async function read(key: string, start = 0, end?: number, signal = never): Promise<Buffer> {
+async function read(key: string, start = 0, end?: number, signal = never, caller = ""): Promise<Buffer> {
   const object = await cache.describe(key, signal);
   const parts: Uint8Array[] = [];
-  for await (const part of cache.read(object, start, end ?? object.bytes, signal)) {
+  for await (const part of cache.read(object, start, end ?? object.bytes, signal, caller)) {
     parts.push(Buffer.from(part));
   }
   return Buffer.concat(parts);
@@ -225,6 +225,36 @@ describe("reading", () => {
     expect(reads()).toHaveLength(18);
     expect((await read("a/59")).equals(content)).toBe(true);
     expect(await metric("object_cache_origin_failures_total")).toBe(0);
+  });
+
+  it.each([
+    ["another caller", "b", 2],
+    ["the same caller, for a small one", "a", 1],
+  ])("takes turns between many large objects and an object for %s", async (_name, caller, blocks) => {
+    const large = randomBytes(2 * blockBytes);
+    const keys = Array.from({ length: 100 }, (_, i) => `a/${i}`);
+    for (const key of keys) {
+      origin.objects.set(key, large);
+    }
+    addObject("b/x", blocks * blockBytes);
+    const letGo: (() => void)[] = [];
+    origin.before = (asked) =>
+      asked.startsWith("read") ? new Promise((resolve) => letGo.push(resolve)) : Promise.resolve();
+    const many = keys.map((key) => read(key, 0, large.length, never, "a"));
+    await until(() => reads().length === 16);
+    await until(() => cache.objects === keys.length);
+    const one = read("b/x", 0, blocks * blockBytes, never, caller);
+    await until(() => cache.objects === keys.length + 1);
+    letGo[0]?.();
+    letGo[1]?.();
+    await until(() => reads().length === 18);
+    expect(reads().slice(16)).toContain(`read b/x 0 ${blocks * blockBytes}`);
+    origin.before = () => Promise.resolve();
+    for (const go of letGo.splice(0)) {
+      go();
+    }
+    expect(await one).toHaveLength(blocks * blockBytes);
+    await Promise.all(many);
   });
 
   it("keeps nothing of an object that is gone, or shorter than it was", async () => {

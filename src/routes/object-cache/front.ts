@@ -145,7 +145,7 @@ export class ObjectCacheFront {
       status =
         path === null
           ? await this.#takePrefetch(exchange, encoding)
-          : await this.#sendObject(exchange, method, keyOfPath(path), asked);
+          : await this.#sendObject(exchange, method, keyOfPath(path), asked, holder);
     } catch (error) {
       const failure = failureOf(error, exchange);
       status = failure.httpStatus;
@@ -180,7 +180,13 @@ export class ObjectCacheFront {
   }
 
   /** @returns the status that was sent */
-  async #sendObject(exchange: BodyExchange, method: Method, key: string, asked: AskedFields): Promise<number> {
+  async #sendObject(
+    exchange: BodyExchange,
+    method: Method,
+    key: string,
+    asked: AskedFields,
+    holder: string,
+  ): Promise<number> {
     if (!isAllowed(key, this.#o.prefixes)) {
       throw new ServiceError("FORBIDDEN", "objects there are not handed out");
     }
@@ -216,7 +222,7 @@ export class ObjectCacheFront {
         exchange.answer({ ...answer, body: "", bodyBytes: end - start });
         return status;
       }
-      const parts = this.#o.cache.read(object, start, end, exchange.left);
+      const parts = this.#o.cache.read(object, start, end, exchange.left, holder);
       if (!(await exchange.streamSized(answer, end - start, parts))) {
         return 499;
       }
