@@ -3,6 +3,7 @@
  *
  * **One fetch per block**, however many wait for it. Nobody who leaves ends it: what was begun is kept for the next. What
  * has not begun when all have left is not fetched: after a store that stood still, those who ask now would wait for it.
+ * Nor is an object looked for any longer.
  * Neighbours that are missing come with one request, and a reader's next ones while it takes those before. Callers take
  * turns, however many objects each asks for, and so do reads of a block and those of more.
  *
@@ -13,7 +14,7 @@ import { setMaxListeners } from "node:events";
 
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { DamagedObject } from "../lake/store/object-store.js";
-import { unlessAborted } from "../runtime/aborts.js";
+import { SharedWork, unlessAborted } from "../runtime/aborts.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
 import { Turns } from "../runtime/turns.js";
@@ -102,7 +103,7 @@ export class ObjectCache {
   #disk: DiskBlocks | null = null;
   /** By id; what was checked longest ago first. */
   readonly #entries = new Map<string, Entry>();
-  readonly #checks = new Map<string, Promise<Entry>>();
+  readonly #checks = new Map<string, SharedWork<Entry>>();
   /** Blocks on their way into memory, by name. */
   readonly #loads = new Map<string, Load>();
   readonly #turns = new Turns(parallelFetches);
@@ -154,11 +155,11 @@ export class ObjectCache {
     if (known !== undefined && ageMs < this.#o.ttlMs) {
       if (ageMs >= this.#o.ttlMs * earlyCheck) {
         // Nobody waits for it, and a failure is tried again by the next.
-        this.#check(key, id).catch(() => undefined);
+        this.#check(key, id, this.#stopping.signal).catch(() => undefined);
       }
       return { key, id, bytes: known.bytes };
     }
-    const { bytes } = await unlessAborted(this.#check(key, id), signal);
+    const { bytes } = await this.#check(key, id, signal);
     return { key, id, bytes };
   }
 
@@ -251,27 +252,35 @@ export class ObjectCache {
     this.sweep();
   }
 
-  #check(key: string, id: string): Promise<Entry> {
-    const underWay = this.#checks.get(id);
-    if (underWay !== undefined) {
-      return underWay;
+  /** Looks for an object at the origin as long as somebody waits for that. */
+  #check(key: string, id: string, signal: AbortSignal): Promise<Entry> {
+    let check = this.#checks.get(id);
+    if (check === undefined || check.abandoned) {
+      const begun = new SharedWork((left) => this.#checkOnce(key, id, left));
+      const forget = (): void => {
+        if (this.#checks.get(id) === begun) {
+          this.#checks.delete(id);
+        }
+      };
+      begun.done.then(forget, forget);
+      this.#checks.set(id, begun);
+      check = begun;
     }
-    const check = this.#checkOnce(key, id).finally(() => {
-      this.#checks.delete(id);
-    });
-    this.#checks.set(id, check);
-    return check;
+    return check.join(signal);
   }
 
-  async #checkOnce(key: string, id: string): Promise<Entry> {
+  /** @param left aborted when nobody waits any more */
+  async #checkOnce(key: string, id: string, left: AbortSignal): Promise<Entry> {
     const { counts, monotonicMs, origin } = this.#o;
     const checkedMs = monotonicMs();
     counts.originRequests.inc({ kind: "size" });
     let bytes: number;
     try {
-      bytes = await this.#within(checkMs, (signal) => origin.size(key, signal));
+      bytes = await this.#within(checkMs, (signal) => origin.size(key, signal), left);
     } catch (error) {
-      this.#originFailed(id, error);
+      if (!left.aborted) {
+        this.#originFailed(id, error);
+      }
       throw error;
     }
     const known = this.#entries.get(id);
@@ -419,10 +428,10 @@ export class ObjectCache {
   }
 
   /** Asks the origin, but not for longer than that. */
-  async #within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>, ...ends: AbortSignal[]): Promise<T> {
     const late = AbortSignal.timeout(ms);
     try {
-      return await underSignals([this.#stopping.signal, late], work);
+      return await underSignals([this.#stopping.signal, late, ...ends], work);
     } catch (error) {
       throw late.aborted ? new ServiceError("UNAVAILABLE", "the object store is too slow", { cause: error }) : error;
     }

@@ -19,6 +19,38 @@ export function onAbort(signal: AbortSignal, act: (reason: ServiceError) => void
   };
 }
 
+/** Work that several wait for; who leaves last ends it. */
+export class SharedWork<T> {
+  /** Settles when the work has ended. */
+  readonly done: Promise<T>;
+  readonly #ending = new AbortController();
+  #waiting = 0;
+
+  constructor(work: (signal: AbortSignal) => Promise<T>) {
+    this.done = work(this.#ending.signal);
+    // Whoever waits has the failure.
+    this.done.catch(() => undefined);
+  }
+
+  /** All who waited have left. Who comes now has to begin anew. */
+  get abandoned(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  /** Waits for the work, or for nothing more once `signal` is aborted. */
+  async join(signal: AbortSignal): Promise<T> {
+    this.#waiting++;
+    try {
+      return await unlessAborted(this.done, signal);
+    } finally {
+      this.#waiting--;
+      if (this.#waiting === 0) {
+        this.#ending.abort();
+      }
+    }
+  }
+}
+
 /** Waits for work that others may wait for, too; who leaves does not end it. @throws ServiceError when aborted */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let leave = (): void => undefined;

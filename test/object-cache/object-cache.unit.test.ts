@@ -12,7 +12,7 @@ import { blockBytes } from "../../src/object-cache/blocks.js";
 import { ObjectCache } from "../../src/object-cache/object-cache.js";
 import { createObjectCacheCounts } from "../../src/object-cache/object-cache-counts.js";
 import { DamagedObject } from "../../src/lake/store/object-store.js";
-import { ServiceError } from "../../src/runtime/errors.js";
+import { abortReason, ServiceError } from "../../src/runtime/errors.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { type FakeOrigin, fakeOrigin } from "../helpers/object-cache/fake-origin.js";
@@ -224,6 +224,31 @@ describe("reading", () => {
     await until(() => cache.memoryBytes >= 18 * 3 * blockBytes);
     expect(reads()).toHaveLength(18);
     expect((await read("a/59")).equals(content)).toBe(true);
+    expect(await metric("object_cache_origin_failures_total")).toBe(0);
+  });
+
+  it("looks for an object as long as one of those who asked is there, and anew for who comes then", async () => {
+    addObject("a/x", 10);
+    let ended = 0;
+    origin.before = (_asked, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          ended++;
+          reject(abortReason(signal));
+        });
+      });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const both = [first, second].map(({ signal }) => read("a/x", 0, 10, signal));
+    void Promise.allSettled(both);
+    await until(() => origin.asked.length === 1);
+    first.abort();
+    await expect(both[0]).rejects.toMatchObject({ code: "CANCELLED" });
+    expect(ended).toBe(0);
+    second.abort();
+    await expect(both[1]).rejects.toMatchObject({ code: "CANCELLED" });
+    origin.before = () => Promise.resolve();
+    expect(await read("a/x")).toHaveLength(10);
+    expect(ended).toBe(1);
     expect(await metric("object_cache_origin_failures_total")).toBe(0);
   });
 

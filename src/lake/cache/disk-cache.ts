@@ -19,7 +19,7 @@ import path from "node:path";
 import { crc32 } from "node:zlib";
 
 import { followSignals } from "telemetry-service-client/shared/abort";
-import { unlessAborted } from "../../runtime/aborts.js";
+import { SharedWork, unlessAborted } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { checksumOfHandle } from "../store/checksum.js";
 import { Turns } from "../../runtime/turns.js";
@@ -61,14 +61,8 @@ interface Entry {
   proved: boolean;
   /** It may be wrong all the same, and is fetched again before its next use. */
   doubted: boolean;
-  flight: Flight | null;
-}
-
-/** A fetch under way. */
-interface Flight {
-  readonly done: Promise<void>;
-  readonly controller: AbortController;
-  waiting: number;
+  /** A fetch under way. */
+  flight: SharedWork<void> | null;
 }
 
 interface Waiting {
@@ -296,7 +290,7 @@ export class DiskCache {
       }
       entry.flight ??= this.#startFlight(entry, wanted);
       const { flight } = entry;
-      if (flight.controller.signal.aborted) {
+      if (flight.abandoned) {
         // Others had asked for it, and have given it up.
         await unlessAborted(
           flight.done.catch(() => undefined),
@@ -304,7 +298,7 @@ export class DiskCache {
         );
         continue;
       }
-      await joined(flight, signal);
+      await flight.join(signal);
       return;
     }
   }
@@ -331,21 +325,19 @@ export class DiskCache {
     }
   }
 
-  #startFlight(entry: Entry, wanted: WantedFile): Flight {
-    const controller = new AbortController();
-    const done = this.#turns
-      .run(controller.signal, () => this.#prove(entry, wanted, controller.signal))
-      .finally(() => {
-        entry.flight = null;
-        if (entry.holders === 0) {
-          // All who waited have gone.
-          this.#settle(entry);
-          this.#admitMore();
-        }
-      });
-    // Whoever waits has the failure.
-    done.catch(() => undefined);
-    return { done, controller, waiting: 0 };
+  #startFlight(entry: Entry, wanted: WantedFile): SharedWork<void> {
+    return new SharedWork((signal) =>
+      this.#turns
+        .run(signal, () => this.#prove(entry, wanted, signal))
+        .finally(() => {
+          entry.flight = null;
+          if (entry.holders === 0) {
+            // All who waited have gone.
+            this.#settle(entry);
+            this.#admitMore();
+          }
+        }),
+    );
   }
 
   /** Reads what is there against its name, or fetches it. */
@@ -439,19 +431,6 @@ export class DiskCache {
       this.#entries.set(entry.key, entry);
       this.#idle.set(entry.key, entry);
       this.#bytes += entry.bytes;
-    }
-  }
-}
-
-/** Waits for a fetch, or for nothing more once `signal` is aborted; who leaves last ends the fetch. */
-async function joined(flight: Flight, signal: AbortSignal): Promise<void> {
-  flight.waiting++;
-  try {
-    await unlessAborted(flight.done, signal);
-  } finally {
-    flight.waiting--;
-    if (flight.waiting === 0) {
-      flight.controller.abort();
     }
   }
 }
