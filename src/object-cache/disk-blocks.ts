@@ -6,15 +6,17 @@
  * crash leaves is either as it was written or noticed. Temporary names of a process that was killed are removed by the
  * next one.
  *
- * Writing happens behind the back of readers and never fails them: a disk that is too slow, full or broken leaves blocks
- * out.
+ * Writing happens behind the back of readers and never fails them: a disk that is too slow or broken leaves blocks out.
+ * Where others have filled it, the oldest blocks make room below the bound, too.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import path from "node:path";
 import { crc32 } from "node:zlib";
 
+import { isDiskFull } from "../lake/cache/disk-cache.js";
 import type { Logger } from "../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../runtime/log/rare-warnings.js";
 import { type Block, blockName, type FillPoint, lengthOfBlock } from "./blocks.js";
 import type { ObjectCacheCounts } from "./object-cache-counts.js";
 
@@ -61,6 +63,7 @@ const clockSlackMs = 60_000;
 /** See the head of the file. */
 export class DiskBlocks {
   readonly #o: DiskBlocksOptions;
+  readonly #warn: RareWarning;
   /** In the order of their last use. */
   readonly #blocks = new Map<string, Stored>();
   /** Blocks that wait to be written, or are being written. */
@@ -74,6 +77,7 @@ export class DiskBlocks {
 
   private constructor(o: DiskBlocksOptions) {
     this.#o = o;
+    this.#warn = createRareWarning(o.logger);
   }
 
   /**
@@ -157,7 +161,7 @@ export class DiskBlocks {
     this.#pending.delete(name);
     const stored = this.#blocks.get(name);
     if (stored !== undefined) {
-      this.#forget(name, stored);
+      void this.#forget(name, stored);
     }
   }
 
@@ -192,13 +196,15 @@ export class DiskBlocks {
       const name = blockName(next.block);
       try {
         if (this.#pending.get(name) === next) {
-          await this.#write(name, next);
+          await this.#writeInRoom(name, next);
         }
       } catch (error) {
         this.#o.counts.unwrittenBlocks.inc();
-        if (performance.now() >= this.#pausedUntilMs) {
-          this.#o.logger.warn({ err: error }, "the disk of the object cache cannot be written");
-        }
+        this.#warn(
+          "unwritten",
+          { err: error, directory: this.#o.directory },
+          "the disk of the object cache cannot be written: it is full or broken, or nobody may write (SVC_OBJECT_CACHE_DIR); blocks are left out",
+        );
         this.#pausedUntilMs = performance.now() + pauseMs;
         if (this.#pending.get(name) === next) {
           this.#pending.delete(name);
@@ -206,6 +212,25 @@ export class DiskBlocks {
         }
       } finally {
         this.#pendingBytes -= next.bytes.length;
+      }
+    }
+  }
+
+  /** Others may have filled the disk before the bound was reached: what was read longest ago makes room then, too. */
+  async #writeInRoom(name: string, pending: Pending): Promise<void> {
+    for (;;) {
+      try {
+        await this.#write(name, pending);
+        return;
+      } catch (error) {
+        if (!isDiskFull(error) || !(await this.#removeOldest(pending.bytes.length))) {
+          throw error;
+        }
+        this.#warn(
+          "full",
+          { directory: this.#o.directory, bytes: this.#bytes, maxBytes: this.#o.maxBytes },
+          "others fill the disk of the object cache, whose oldest blocks make room: free some, or lower SVC_OBJECT_CACHE_DISK_BYTES",
+        );
       }
     }
   }
@@ -253,27 +278,38 @@ export class DiskBlocks {
   }
 
   #makeRoom(): void {
+    void this.#removeOldest(this.#bytes - this.#o.maxBytes);
+  }
+
+  /** Removes blocks of so many bytes, or all. @returns whether there was one, when the disk has room for it */
+  async #removeOldest(bytes: number): Promise<boolean> {
+    const removals: Promise<void>[] = [];
+    let left = bytes;
     for (const [name, stored] of this.#blocks) {
-      if (this.#bytes <= this.#o.maxBytes) {
-        return;
+      if (left <= 0) {
+        break;
       }
+      left -= onDisk(stored.length);
       this.#o.counts.evictedDisk.inc(stored.length);
-      this.#forget(name, stored);
+      removals.push(this.#forget(name, stored));
       this.#o.onEvicted(name);
     }
+    await Promise.all(removals);
+    return removals.length > 0;
   }
 
   #dropDamaged(name: string, stored: Stored): void {
     if (this.#blocks.get(name) === stored) {
       this.#o.counts.damagedBlocks.inc();
-      this.#forget(name, stored);
+      void this.#forget(name, stored);
     }
   }
 
-  #forget(name: string, { file, length }: Stored): void {
+  /** @returns when its file is gone, or cannot be removed */
+  async #forget(name: string, { file, length }: Stored): Promise<void> {
     this.#blocks.delete(name);
     this.#bytes -= onDisk(length);
-    rm(file, { force: true }).catch((error: unknown) => {
+    await rm(file, { force: true }).catch((error: unknown) => {
       this.#o.logger.warn({ err: error }, "a block of the object cache cannot be removed");
     });
   }

@@ -370,7 +370,7 @@ export class DiskCache {
       try {
         return await this.#fetch(wanted, signal);
       } catch (error) {
-        if (!hasCode(error, full) || !this.#removeIdle(wanted.bytes)) {
+        if (!isDiskFull(error) || !this.#removeIdle(wanted.bytes)) {
           throw error;
         }
       }
@@ -496,10 +496,8 @@ function removeIfPossible(file: string): void {
   }
 }
 
-/** Codes of a file system that has no room, and of one that takes no file. */
-const full: ReadonlySet<string> = new Set(["EDQUOT", "ENOSPC"]);
+/** Codes of a file system that takes no file. */
 const unwritable: ReadonlySet<string> = new Set([
-  ...full,
   "EACCES",
   "EIO",
   "EISDIR",
@@ -511,7 +509,7 @@ const unwritable: ReadonlySet<string> = new Set([
 ]);
 
 function asCacheError(error: unknown): unknown {
-  if (hasCode(error, unwritable)) {
+  if (isDiskFull(error) || hasCode(error, unwritable)) {
     return new ServiceError(
       "UNAVAILABLE",
       "the cache of the lake cannot be written: its disk is full or broken, somebody removes its files, or nobody may write (SVC_LAKE_CACHE_DIR)",
@@ -520,6 +518,13 @@ function asCacheError(error: unknown): unknown {
   }
   return error;
 }
+
+/** Whether a file system has no room left, or no more for this user. */
+export function isDiskFull(error: unknown): boolean {
+  return hasCode(error, full);
+}
+
+const full: ReadonlySet<string> = new Set(["EDQUOT", "ENOSPC"]);
 
 function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
   return error instanceof Error && "code" in error && codes.has(String(error.code));
