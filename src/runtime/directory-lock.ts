@@ -12,7 +12,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, open, readFile, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, link, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import net from "node:net";
 import path from "node:path";
 
@@ -69,11 +69,27 @@ export async function acquireDirectoryLock(o: {
 /** A secret for {@link acquireDirectoryLock} that is kept in the directory, where its owner alone reads it. */
 export async function directorySecret(directory: string): Promise<string> {
   const file = path.join(directory, "lock.secret");
-  await writeFile(file, randomBytes(16).toString("hex"), { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
-      throw error;
+  const present = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") {
+      return null;
     }
+    throw error;
   });
+  if (present !== null) {
+    return present;
+  }
+  // Linked into place whole: whoever starts at the same moment reads all of it, and both the first one.
+  const fresh = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    await writeFile(fresh, randomBytes(16).toString("hex"), { flag: "wx", mode: 0o600 });
+    await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") {
+        throw error;
+      }
+    });
+  } finally {
+    await rm(fresh, { force: true });
+  }
   return readFile(file, "utf8");
 }
 
