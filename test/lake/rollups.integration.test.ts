@@ -63,6 +63,12 @@ async function expectChecksums(): Promise<void> {
   expect(kept?.checksums).toEqual(files.map((bytes) => crc32(bytes)));
 }
 
+/** What the catalogue says of roll-ups: nothing, as of objects that have none. */
+async function expectForgotten(): Promise<void> {
+  const rows = await lab.sql`select rollup_path, rollup_bytes, rollup_checksum from lakehouse_partitions`;
+  expect(rows).toEqual([{ rollup_path: null, rollup_bytes: null, rollup_checksum: null }]);
+}
+
 async function merge(): Promise<Standing> {
   await mergePartitions(lab.context, { ...mergeAll, widthSeconds: 86_400, regenerate: true });
   const [merged] = await standing();
@@ -227,6 +233,7 @@ it.each([
     expect((await check(mended)).problems).toMatchObject([{ kind, path: rollup, mended }]);
   }
   expect(await standing()).toMatchObject([{ id, rollup: null, rows }]);
+  await expectForgotten();
   expect((await check(true)).problems).toEqual([]);
 });
 
@@ -242,4 +249,5 @@ it("does not come back with an object that was lost", async () => {
   await rename(kept, fileOf(object));
   await checkLake(lab.context, { repair: true, deep: false });
   expect(await standing()).toMatchObject([{ path: object, rollup: null }]);
+  await expectForgotten();
 });

@@ -102,7 +102,7 @@ async function dropRollup(
   const { sql, report } = table;
   const { partitionId, path } = rollup;
   const standing = repair
-    ? await sql`update lakehouse_partitions set rollup_path = null, rollup_bytes = null
+    ? await sql`update lakehouse_partitions set rollup_path = null, rollup_bytes = null, rollup_checksum = null
         where partition_id = ${partitionId} and rollup_path = ${path}`
     : await sql`select from lakehouse_partitions where partition_id = ${partitionId} and rollup_path = ${path}`;
   if (standing.count > 0) {

@@ -172,6 +172,7 @@ async function insertBack(sql: Sql, { partitionId }: LostPartition): Promise<boo
     with back as (delete from lost_partitions where partition_id = ${partitionId} returning partition)
     insert into lakehouse_partitions
     select whole.* from back, jsonb_populate_record(
-      null::lakehouse_partitions, back.partition - 'rollup_path' - 'rollup_bytes') as whole`;
+      null::lakehouse_partitions,
+      back.partition - 'rollup_path' - 'rollup_bytes' - 'rollup_checksum') as whole`;
   return count > 0;
 }
