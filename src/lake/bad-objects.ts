@@ -16,7 +16,7 @@ export class BadObjects extends ServiceError {
     const named = `${paths.slice(0, maxNamed).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
     super(
       "INTERNAL",
-      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}.${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
+      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}; one that it leaves, because its bytes have changed, goes by retire_partition_by_file().${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
       options,
     );
     this.paths = paths;

@@ -20,11 +20,13 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
+import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { isOutage, isRefused } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
-import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { changeBytes } from "../helpers/lake/change-bytes.js";
+import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
 let lab: MergeLab;
@@ -169,9 +171,7 @@ it("tells of an object that the system does not let it read, and leaves it in th
 it("goes on to the other objects when the disk does not give back bytes that no row needs", async () => {
   const { path: relative } = await add("one");
   const { path: changed, file } = await add("two");
-  const bytes = await readFile(file);
-  bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
-  await writeFile(file, bytes);
+  await changeBytes(file);
   const report = await onBrokenDisk(path.join(lab.lake.directory, relative), () => check({ deep: true, repair: true }));
   expect(problems(report)).toEqual([`unreadable ${relative}`, `wrong_checksum ${changed}`].toSorted());
   expect(report.problems.map(({ detail }) => detail)).toContain("EIO: i/o error, read");
@@ -331,15 +331,23 @@ it("finds by reading every value what footers do not show", async () => {
   expect(problems(await check({ deep: true }))).toEqual([`unreadable ${relative}`]);
 });
 
+it("tells a change after merges, too, which leave that object and take the others", async () => {
+  await add("one");
+  const { path: changed, file } = await add("two");
+  await add("three");
+  await changeBytes(file);
+  const merged = await mergePartitions(lab.context, mergeAll);
+  expect(merged.map(({ action }) => action).toSorted()).toEqual(["created", "replaced", "replaced", "unreadable"]);
+  expect(problems(await check({ deep: true }))).toEqual([`wrong_checksum ${changed}`]);
+  expect(await rows()).toBe(15_000);
+});
+
 it("finds by checksums what every value can be read of, and is not what was written", async () => {
   const { file, path: relative } = await add("one");
   const { path: unknown, file: old } = await add("two");
   await lab.sql`update lakehouse_partitions set checksum = null where path = ${unknown}`;
   for (const each of [file, old]) {
-    const bytes = await readFile(each);
-    // The name of the writer, in the footer.
-    bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
-    await writeFile(each, bytes);
+    await changeBytes(each);
   }
   expect(problems(await check())).toEqual([]);
   const report = await check({ deep: true, repair: true });

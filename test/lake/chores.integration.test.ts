@@ -14,6 +14,7 @@ import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createManualClock } from "../helpers/manual-clock.js";
+import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
@@ -75,7 +76,10 @@ it("removes what is past its retention, by the database's clock", async () => {
   expect(await objects()).toBe(0);
 });
 
-it("trims the other objects when one is damaged, then says which it is and what to do", async () => {
+it.each([
+  ["damaged", (file: string) => truncate(file, 50)],
+  ["changed, and can be read", changeBytes],
+])("trims the other objects when one is %s, then says which it is and what to do", async (_what, spoil) => {
   const [bad] = await Promise.all(
     ["a", "b"].map((audience) =>
       addAged(lab, {
@@ -87,7 +91,7 @@ it("trims the other objects when one is damaged, then says which it is and what 
       }),
     ),
   );
-  await truncate(path.join(lab.lake.directory, bad?.path ?? ""), 50);
+  await spoil(path.join(lab.lake.directory, bad?.path ?? ""));
   const metrics = createMetrics();
   await expect(chores({ metrics }).retention()).rejects.toThrow(`missing or damaged: ${bad?.path}. Restore it`);
   expect(await metrics.text()).toContain('maintenance_retention_total{what="trimmedRows"} 1');

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { mergePartitions, type MergedPartition } from "../../src/lake/merge/merge.js";
 import { joinFiles, readJoinable } from "../../src/lake/parquet/join-files.js";
 import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
+import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { noon } from "../helpers/noon.js";
@@ -167,13 +168,16 @@ it("is not made of files with different columns, nor of one that lacks rows", as
   expect(await standing()).toHaveLength(2);
 });
 
-it("is made of the others when the file of one is gone", async () => {
+it.each([
+  ["gone", (file: string) => rename(file, `${file}.aside`)],
+  ["changed, and can be read", changeBytes],
+])("is made of the others when the file of one is %s", async (_what, spoil) => {
   for (let i = 0n; i < 3n; i++) {
     await add(noon + i * 100n * second, joinedRows);
   }
   await sortEach();
   const [first] = await standing();
-  await rename(fileOf(first), `${fileOf(first)}.aside`);
+  await spoil(fileOf(first));
   expect((await join()).map(({ action }) => action).toSorted()).toEqual([
     "created",
     "replaced",

@@ -10,6 +10,7 @@ import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { retirePartitions, sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import type { TableName } from "../../src/lake/tables/tables.js";
+import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged } from "../helpers/lake/lake-tasks.js";
 import { noon } from "../helpers/noon.js";
@@ -208,14 +209,7 @@ it("is removed when nothing names it", async () => {
 it.each([
   ["missing", (file: string) => unlink(file)],
   ["wrong_size", (file: string) => truncate(file, 100)],
-  [
-    "wrong_checksum",
-    async (file: string) => {
-      const bytes = await readFile(file);
-      bytes.write("DuckDC", bytes.lastIndexOf("DuckDB"));
-      await writeFile(file, bytes);
-    },
-  ],
+  ["wrong_checksum", changeBytes],
   [
     "unreadable",
     async (file: string, bytes: number) => {

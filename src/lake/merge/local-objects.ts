@@ -7,7 +7,8 @@ import { ServiceError } from "../../runtime/errors.js";
 import { readFooter } from "../cache/row-group-files.js";
 import { magic } from "../parquet/row-groups.js";
 import { BadObjects, isOutage, refusalCodes } from "../bad-objects.js";
-import type { ObjectStore, RemoteObjects } from "../store/object-store.js";
+import { checksumOfFile } from "../store/checksum.js";
+import { DamagedObject, type ObjectStore, type RemoteObjects } from "../store/object-store.js";
 import type { MergeEngine } from "./merge-engine.js";
 import type { MergeContext } from "./merge.js";
 import type { MergeSource } from "./merge-plan.js";
@@ -104,13 +105,38 @@ export async function withObjects<S extends BroughtSource, T>(
   try {
     return await work(local.files);
   } catch (error) {
-    if (context.cancelled() || (isOutage(error) && !isOfSource(error, local.files))) {
+    if (context.cancelled() || error instanceof BadObjects || (isOutage(error) && !isOfSource(error, local.files))) {
       throw error;
     }
     const bad = await badOnes(context, engine, local.files);
     throw bad.length === 0 ? error : new BadObjects(bad, { cause: error });
   } finally {
     local.release();
+  }
+}
+
+/**
+ * Compares objects with their checksums. What is written of others than were published would have a checksum of its own,
+ * by which no check could tell any more. Two per cent of what a merge takes; what was read is at hand for the engine.
+ * @throws BadObjects; what the file system does
+ */
+export async function assertUnchanged(
+  { share, clock, cancelled }: Pick<MergeContext, "share" | "clock" | "cancelled">,
+  files: readonly (Pick<MergeSource, "path" | "checksum"> & { readonly file: string })[],
+): Promise<void> {
+  const changed: string[] = [];
+  for (const { path, checksum, file } of files) {
+    if (cancelled()) {
+      throw new ServiceError("CANCELLED");
+    }
+    const startedMs = clock.monotonicMs();
+    if (checksum !== null && (await checksumOfFile(file)) !== checksum) {
+      changed.push(path);
+    }
+    share?.spend((clock.monotonicMs() - startedMs) / 1000);
+  }
+  if (changed.length > 0) {
+    throw new BadObjects(changed, { cause: new DamagedObject("an object holds other bytes than were written") });
   }
 }
 

@@ -5,7 +5,7 @@ import type { ListedPartition } from "../catalogue.js";
 /** A partition to merge, as the catalogue has it. */
 export type MergeSource = Pick<
   ListedPartition,
-  "partitionId" | "audience" | "path" | "fileBytes" | "rowCount" | "minTimeNs" | "maxTimeNs" | "schemaHash"
+  "partitionId" | "audience" | "path" | "fileBytes" | "rowCount" | "minTimeNs" | "maxTimeNs" | "schemaHash" | "checksum"
 > & {
   /** Null of what was never merged. */
   readonly attributeColumns: readonly string[] | null;

@@ -15,7 +15,7 @@ export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<Mer
   return sql<MergeSource[]>`
     select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
       row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-      encode(schema_hash, 'hex') as "schemaHash",
+      encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum,
       attribute_columns as "attributeColumns", attribute_names as "attributeNames"
     from lakehouse_partitions
     where view_set = ${viewSet} and ${readableBy(sql, audiences)} and ${chosenBy(sql, request)}

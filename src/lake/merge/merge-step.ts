@@ -12,7 +12,7 @@ import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
 import { chooseAttributes, joinAttributes, type KnownAttributes, maxCounts } from "./attribute-choice.js";
 import { joinFiles, type JoinableFile, readJoinable } from "../parquet/join-files.js";
-import { withObjects } from "./local-objects.js";
+import { assertUnchanged, withObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
 import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
@@ -43,6 +43,7 @@ export async function mergeStep(
   const { viewSet, widthSeconds } = request;
   const widthNs = BigInt(widthSeconds) * nsPerSecond;
   const level = levelOf(request);
+  await assertUnchanged(context, sources);
   const counted = await engine.rows(bucketCountsSql(viewSet, sources, widthNs));
   const counts = counted.map(([bucket, rows]) => ({
     bucket: typeof bucket === "string" ? BigInt(bucket) : null,
@@ -102,6 +103,7 @@ async function joinForms(
   audience: string | null,
   sources: readonly SourceFile[],
 ): Promise<MergedPartition[]> {
+  await assertUnchanged(context, sources);
   const done: MergedPartition[] = [];
   for (const files of await byForm(sources)) {
     if (files.length > 1) {

@@ -13,7 +13,7 @@ import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
 import { engineError } from "../engine-error.js";
-import { withObjects } from "../merge/local-objects.js";
+import { assertUnchanged, withObjects } from "../merge/local-objects.js";
 import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
@@ -106,6 +106,10 @@ async function rewriteFiles(
   files: readonly RewriteFile[],
 ): Promise<readonly string[]> {
   const counts = await countMatches(engine, files, order.condition);
+  await assertUnchanged(
+    context,
+    files.filter(({ file }) => counts.has(file)),
+  );
   await context.at?.("counted");
   const gone: string[] = [];
   for (const file of files) {
