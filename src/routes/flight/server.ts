@@ -1,7 +1,7 @@
 /** The gRPC server that carries the Flight service. */
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 
-import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity, status } from "@grpc/grpc-js";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -27,6 +27,8 @@ export interface FlightServerOptions {
   readonly service: FlightService;
   /** How long `stop` waits for calls under way before it ends them, in milliseconds. */
   readonly drainMs: () => number;
+  /** Default: a minute. */
+  readonly messageMs?: number;
   readonly logger: Logger;
 }
 
@@ -52,6 +54,9 @@ const maxStreams = 100;
 
 /** Most bytes of a handshake, which are held before anybody is known: a name and a token. */
 const maxHandshakeBytes = 64 * 1024;
+
+/** Longest time until the one message of a call is whole. */
+const defaultMessageMs = 60_000;
 
 /** Most bytes that all calls together have sent without an answer. */
 const maxHeldBytes = 8 * maxReceiveBytes;
@@ -95,6 +100,9 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     takeLongDeadlines(server);
     boundRequests(server);
     const warn = createRareWarning(o.logger);
+    endUnfinished(server, o.messageMs ?? defaultMessageMs, (from) => {
+      warn("unfinished", { from }, `a call from ${from} was ended: its message did not come in time`);
+    });
     onFailedHandshake(server, (code, why, from) => {
       warn(code, { from, code }, `refused a client from ${from}: ${why}`);
     });
@@ -172,6 +180,42 @@ function boundRequests(server: Server): void {
           callers.delete(credential);
         }
       });
+    });
+  }
+}
+
+/** Calls that take one message; those of more have a time of their own. */
+const oneMessage: ReadonlySet<string> = new Set(
+  Object.values(flightServiceDefinition).flatMap(({ path, requestStream }) => (requestStream ? [] : [path])),
+);
+
+/** Ends calls whose message is not whole in time, which would hold a place and what they have sent as long as they like. */
+function endUnfinished(server: Server, ms: number, onEnded: (from: string) => void): void {
+  const answer = {
+    [constants.HTTP2_HEADER_STATUS]: 200,
+    "content-type": "application/grpc+proto",
+    "grpc-status": status.DEADLINE_EXCEEDED,
+    "grpc-message": `The message did not come within ${ms / 1000} seconds.`,
+  };
+  for (const http2 of http2ServersOf(server)) {
+    http2.prependListener("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+      if (!oneMessage.has(String(headers[constants.HTTP2_HEADER_PATH]))) {
+        return;
+      }
+      const timer = setTimeout(() => {
+        // One that was refused has its answer, and may go on sending behind it.
+        if (!stream.headersSent) {
+          stream.respond(answer, { endStream: true });
+          onEnded(stream.session?.socket.remoteAddress ?? "");
+        }
+        stream.close(constants.NGHTTP2_NO_ERROR);
+      }, ms);
+      timer.unref();
+      const whole = (): void => {
+        clearTimeout(timer);
+      };
+      stream.once("end", whole);
+      stream.once("close", whole);
     });
   }
 }

@@ -18,6 +18,8 @@ import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
 
 const metrics = createMetrics();
 let server: FlightServer;
+/** Lets calls wait for the rest of their message for half a second. */
+let impatient: FlightServer;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
@@ -29,36 +31,39 @@ beforeAll(async () => {
       Promise.resolve(["Bearer known", "Bearer other"].includes(authorization) ? known : invalidToken),
     stop: () => Promise.resolve(),
   };
-  server = await startFlightServer({
-    host: "127.0.0.1",
-    port: 0,
-    tls: null,
-    maxConnections: 100,
-    drainMs: () => 0,
-    logger: createTappedLogger(),
-    service: createFlightService({
-      authenticator,
-      queries: null as never,
-      ticketSecret: Buffer.alloc(32),
-      ticketsShared: false,
-      ticketLifeMs: 1000,
-      timeoutMs: 3600_000,
-      clock: systemClock,
+  const start = (o: { readonly messageMs?: number } = {}): Promise<FlightServer> =>
+    startFlightServer({
+      host: "127.0.0.1",
+      port: 0,
+      tls: null,
+      maxConnections: 100,
+      drainMs: () => 0,
+      ...o,
       logger: createTappedLogger(),
-      metrics,
-    }),
-  });
+      service: createFlightService({
+        authenticator,
+        queries: null as never,
+        ticketSecret: Buffer.alloc(32),
+        ticketsShared: false,
+        ticketLifeMs: 1000,
+        timeoutMs: 3600_000,
+        clock: systemClock,
+        logger: createTappedLogger(),
+        metrics,
+      }),
+    });
+  [server, impatient] = await Promise.all([start(), start({ messageMs: 500 })]);
   session = connect(`http://127.0.0.1:${server.address.port}`);
 });
 
 afterAll(async () => {
   session.destroy();
-  await server.stop();
+  await Promise.all([server.stop(), impatient.stop()]);
 });
 
 /** Sends so many bytes of a message of 16 MiB. */
-function open(method: string, bytes: number, headers = {}): ClientHttp2Stream {
-  const stream = session.request({
+function open(method: string, bytes: number, headers = {}, on = session): ClientHttp2Stream {
+  const stream = on.request({
     ":method": "POST",
     ":path": `/arrow.flight.protocol.FlightService/${method}`,
     "content-type": "application/grpc",
@@ -89,6 +94,24 @@ it.each([
 it("unknown callers send no more of a handshake than a name and a token take", async () => {
   const [error] = (await once(open("Handshake", 100_000), "error")) as [Error];
   expect(error.message).toContain("NGHTTP2_ENHANCE_YOUR_CALM");
+});
+
+it.each(["GetFlightInfo", "DoGet", "DoAction"])("a call of %s whose message is never whole ends", async (method) => {
+  const own = connect(`http://127.0.0.1:${impatient.address.port}`);
+  for (const bytes of [0, 1000]) {
+    const stream = open(method, bytes, { authorization: "Bearer known" }, own);
+    const closed = once(stream, "close");
+    const [answer] = (await once(stream, "response")) as [Record<string, string>];
+    expect(Number(answer["grpc-status"])).toBe(status.DEADLINE_EXCEEDED);
+    expect(answer["grpc-message"]).toBe("The message did not come within 0.5 seconds.");
+    // The client has not ended it.
+    await closed;
+  }
+  // One that was refused, and goes on sending.
+  const refused = open(method, 1000, {}, own);
+  await once(refused, "close");
+  expect(own.closed).toBe(false);
+  own.destroy();
 });
 
 it("the call that has sent most ends when all together hold too much", async () => {
