@@ -49,6 +49,9 @@ const sessionCheck = /401 .*\/auth\/(?:me|refresh)$/;
 
 const emails = { admin: "dev@localhost", guest: "guest@localhost" } as const;
 
+/** Of what is waited for in a browser, its first login among it, on a machine that is busy elsewhere. */
+const timeoutMs = 90_000;
+
 /** How long the telemetry of the shop goes back. */
 const shopSpanMs = 50 * 60_000;
 
@@ -129,7 +132,7 @@ function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "open
       permissions: ["clipboard-read", "clipboard-write"],
       ...(role === null ? {} : { storageState: await stateOf(role) }),
     });
-    context.setDefaultTimeout(90_000);
+    context.setDefaultTimeout(timeoutMs);
     contexts.push(context);
     return context;
   };
@@ -137,6 +140,7 @@ function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "open
     let state = states.get(role);
     if (state === undefined) {
       const context = await browser.newContext();
+      context.setDefaultTimeout(timeoutMs);
       const page = await context.newPage();
       await page.goto(`${url}/auth/login?return_to=/auth/me`);
       await page.getByRole("button", { name: emails[role] }).click();
