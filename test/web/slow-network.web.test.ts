@@ -53,6 +53,24 @@ it.each([
   expect(await field.inputValue()).toBe("other");
 });
 
+it("keeps what was done to a table just before and after the width of a column changed", async () => {
+  const page = await app.open("/processes?sort=-version&hide=service");
+  const grid = page.getByRole("grid", { name: "Processes" });
+  await grid.getByRole("row").nth(1).waitFor();
+  await page.clock.install(); // the address learns of a width when the hand has come to rest, and no sooner
+  await page.getByRole("button", { name: "Columns" }).click();
+  await page.getByRole("menuitem", { name: "All as it was" }).click();
+  await page.waitForURL((url) => !url.searchParams.has("hide"));
+  await page.clock.runFor(1000);
+  await grid.press("+");
+  await grid.press("ArrowRight");
+  await grid.press("s");
+  await page.waitForURL(/sort=/);
+  await page.clock.runFor(1000);
+  await page.waitForURL(/widths=/);
+  expect(Object.keys(Object.fromEntries(new URL(page.url()).searchParams))).toEqual(["sort", "widths"]);
+});
+
 it("opens nothing on a page, or in place of a form, to which somebody went meanwhile", async () => {
   const page = await app.open("/admin/groups?new=1");
   const held = await hold(page, "**/api/groups", isChange);

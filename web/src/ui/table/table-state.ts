@@ -30,12 +30,12 @@ export function useTableState(prefix = ""): readonly [TableState, (changes: Part
   const state = useMemo(() => readTableState(sort, hide, widths), [sort, hide, widths]);
   const change = useCallback(
     (changes: Partial<TableState>) => {
-      const written = Object.entries(writeTableState({ ...state, ...changes })).map(
+      const written = Object.entries(writeTableState(changes)).map(
         ([name, value]) => [`${prefix}${name}`, value] as const,
       );
       changeSearch(Object.fromEntries(written), { replace: true });
     },
-    [state, prefix, changeSearch],
+    [prefix, changeSearch],
   );
   return [state, change];
 }
@@ -54,22 +54,22 @@ export function readTableState(sort: string, hide: string, widths: string): Tabl
   };
 }
 
+/** What is not among the changes stays as it is in the address, which may be newer than what the caller has seen. */
 export function writeTableState({
   sort,
   hidden,
   widths,
-}: TableState): Record<"sort" | "hide" | "widths", string | undefined> {
+}: Partial<TableState>): Partial<Record<"sort" | "hide" | "widths", string | undefined>> {
   const orNothing = (text: string): string | undefined => (text === "" ? undefined : text);
   return {
-    sort: sort === null ? undefined : `${sort.descending ? "-" : ""}${sort.id}`,
-    hide: orNothing(hidden.map(encode).join(",")),
-    widths: orNothing(
-      Object.entries(widths)
-        .map(([name, pixels]) => `${encode(name)}:${Math.round(pixels)}`)
-        .join(","),
-    ),
+    ...(sort === undefined ? {} : { sort: sort === null ? undefined : `${sort.descending ? "-" : ""}${sort.id}` }),
+    ...(hidden === undefined ? {} : { hide: orNothing(hidden.map(encode).join(",")) }),
+    ...(widths === undefined ? {} : { widths: orNothing(widthTexts(widths).join(",")) }),
   };
 }
+
+const widthTexts = (widths: TableState["widths"]): string[] =>
+  Object.entries(widths).map(([name, pixels]) => `${encode(name)}:${Math.round(pixels)}`);
 
 const encode = (name: string): string => name.replaceAll(/[%,:]/g, encodeURIComponent);
 
