@@ -297,6 +297,31 @@ it("imports no screen that its page would not save, and keeps no other", async (
   expect(JSON.stringify(body)).not.toContain('"Twice"');
 });
 
+it("shows what was chosen last, while what was chosen before is still compared", async () => {
+  const page = await app.open("/admin/import-screens");
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/api/screens?*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  const choose = (name: string): Promise<void> =>
+    page.getByLabel("Files").setInputFiles({
+      name: `${name}.json`,
+      mimeType: "",
+      buffer: Buffer.from(JSON.stringify({ format: 1, name, folder: null, version: 1, config: { cells: [] } })),
+    });
+  const asked = page.waitForRequest("**/api/screens?*");
+  await choose("First");
+  await asked;
+  await choose("Second");
+  release();
+  await page.getByRole("checkbox", { name: /^Second/ }).waitFor();
+  expect(await page.getByRole("checkbox").count()).toBe(1);
+});
+
 it("says that nothing was overwritten that somebody saved since the files were compared", async () => {
   const page = await app.open("/admin/import-screens", { allow: /409/ });
   await callApi(page, "PUT", "api/screens/Race", { config: { a: 1 }, version: 0 });

@@ -1,6 +1,6 @@
 /** Screens from files: what each would do is shown first, and nothing that others have is overwritten unasked. */
 import { FileUp } from "lucide-react";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useRef, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
@@ -36,13 +36,26 @@ export default function ImportPage(): ReactElement {
   const [problems, setProblems] = useState<readonly string[]>([]);
   const chosen = candidates?.filter((each) => each.chosen && each.outcome !== "saved") ?? [];
 
-  const look = useTask(async (files: readonly File[]) => {
+  const newest = useRef<readonly File[]>([]);
+  const look = useTask(async () => {
     setCandidates(null);
-    const { screens, problems: found } = await readFiles(files);
-    setProblems(found);
-    if (screens.length > 0) {
-      const present = new Set((await listAll<{ readonly name: string }>("api/screens")).map(({ name }) => name));
-      setCandidates(await Promise.all(screens.map((screen) => compare(screen, present.has(screen.name)))));
+    setProblems([]);
+    for (;;) {
+      const files = newest.current;
+      const isNewest = (): boolean => files === newest.current; // others may be chosen while these are compared
+      try {
+        const { screens, problems: found } = await readFiles(files);
+        const compared = screens.length === 0 ? null : await compareAll(screens);
+        if (isNewest()) {
+          setProblems(found);
+          setCandidates(compared);
+          return;
+        }
+      } catch (error) {
+        if (isNewest()) {
+          throw error;
+        }
+      }
     }
   });
   const bring = useTask(async () => {
@@ -73,7 +86,10 @@ export default function ImportPage(): ReactElement {
           accept=".json,application/json"
           hint="JSON files of screens"
           multiple
-          onFiles={(files) => look.run(files)}
+          onFiles={(files) => {
+            newest.current = files;
+            look.run();
+          }}
         />
         {problems.map((problem) => (
           <Banner key={problem} kind="error" title="Not read">
@@ -164,6 +180,11 @@ async function readFiles(
     }
   }
   return { screens: [...screens.values()], problems };
+}
+
+async function compareAll(screens: readonly ScreenFile[]): Promise<readonly Candidate[]> {
+  const present = new Set((await listAll<{ readonly name: string }>("api/screens")).map(({ name }) => name));
+  return await Promise.all(screens.map((screen) => compare(screen, present.has(screen.name))));
 }
 
 async function compare(screen: ScreenFile, isPresent: boolean): Promise<Candidate> {
