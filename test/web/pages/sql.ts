@@ -43,6 +43,25 @@ it("sorts by the column of the cell where somebody is, with the keyboard alone",
   expect(await grid.getAttribute("aria-description")).toContain("S sorts");
 });
 
+it.each(["cell", "button"])("says that the browser keeps the page from the clipboard (%s)", async (which) => {
+  const page = await app.open("/sql");
+  // As without https.
+  await page.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined })`);
+  await page.goto(`${app.url}${address("SELECT 42 AS n")}`);
+  await page.getByRole("button", { name: "Run" }).click();
+  const grid = page.getByRole("grid", { name: "Result" });
+  await grid.getByRole("gridcell", { name: "42" }).waitFor();
+  if (which === "cell") {
+    await grid.press("c");
+  } else {
+    await grid.press("Enter");
+    const copy = page.getByRole("complementary").getByRole("button", { name: /^Copy/ }).first();
+    await copy.click();
+  }
+  await page.getByText(/The browser keeps this page from the clipboard/).waitFor();
+  expect(await page.getByText("Copied").count()).toBe(0);
+});
+
 it("never runs what only an address says", async () => {
   const page = await app.open(address("SELECT 1"));
   expect(await page.getByText("Nothing has run yet").textContent()).not.toBe("");

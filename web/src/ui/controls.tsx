@@ -15,6 +15,7 @@ import {
 } from "react";
 
 import css from "./controls.module.css";
+import { copyText } from "./copy.js";
 import { oneLine } from "./format.js";
 
 export const classes = (...names: readonly (string | false | null | undefined)[]): string =>
@@ -52,7 +53,7 @@ export function Joined({ label, children }: { readonly label: string; readonly c
   );
 }
 
-/** Copies a text, and says that it did. */
+/** Copies a text, and says whether it did. */
 export function CopyButton({
   text,
   label = "Copy",
@@ -65,9 +66,10 @@ export function CopyButton({
 }): ReactElement {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
+    if (await copyText(text)) {
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1500);
+    }
   };
   const picture = copied ? <Check /> : <Copy />;
   const said = copied ? "Copied" : label;

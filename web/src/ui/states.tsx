@@ -7,6 +7,9 @@ import { adviceFor, ApiError, inDoubtCode, PlainError, wordsOf } from "../api/er
 import { Button, classes, CopyButton, IconButton } from "./controls.js";
 import { oneLine } from "./format.js";
 import css from "./states.module.css";
+import { toasts } from "./toast.js";
+
+export { toast } from "./toast.js";
 
 const icons = { info: Info, good: CircleCheck, warn: TriangleAlert, error: CircleAlert } as const;
 
@@ -135,17 +138,6 @@ export function Skeleton({ rows = 6 }: { readonly rows?: number }): ReactElement
       ))}
     </div>
   );
-}
-
-const toasts = Toast.createToastManager();
-
-/** Says at the lower right that something was done. What failed is shown where it failed. */
-export function toast(title: string, description?: string, kind: "info" | "error" = "info"): void {
-  toasts.add({
-    title: oneLine(title),
-    type: kind,
-    ...(description === undefined ? {} : { description: oneLine(description) }),
-  });
 }
 
 export function Toasts(): ReactElement {

@@ -16,6 +16,7 @@ import {
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
+import { copyText } from "../copy.js";
 import { pressKey } from "../keys.js";
 import css from "./data-table.module.css";
 import { sortRows } from "./sort-rows.js";
@@ -97,7 +98,7 @@ export function DataTable(o: DataTableProps): ReactElement {
       f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
       x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
       s: () => column?.sortBy !== undefined && change({ sort: nextSort(column.id, state.sort) }),
-      c: () => column !== undefined && void navigator.clipboard.writeText(column.text(row) ?? ""),
+      c: () => column !== undefined && void copyText(column.text(row) ?? ""),
     });
   };
 
