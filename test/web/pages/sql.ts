@@ -43,6 +43,26 @@ it("sorts by the column of the cell where somebody is, with the keyboard alone",
   expect(await grid.getAttribute("aria-description")).toContain("S sorts");
 });
 
+it("makes a column wider and narrower with the keyboard", async () => {
+  const page = await app.open(address("SELECT 1 AS n, 'b' AS constructor, 3 AS m"));
+  await page.getByRole("button", { name: "Run" }).click();
+  const grid = page.getByRole("grid", { name: "Result" });
+  await grid.getByRole("gridcell", { name: "b" }).waitFor();
+  const width = async (): Promise<number> =>
+    (await grid.getByRole("columnheader", { name: "constructor" }).boundingBox())?.width ?? 0;
+  const before = await width();
+  await grid.press("ArrowRight");
+  for (const [keys, wider] of [
+    ["++", 40],
+    ["-", 20],
+  ] as const) {
+    await page.keyboard.type(keys);
+    expect(await width()).toBe(before + wider);
+    await page.waitForURL(new RegExp(`widths=constructor:${before + wider}$`));
+  }
+  expect(await grid.getAttribute("aria-description")).toContain("+ and - change its width");
+});
+
 it.each(["cell", "button"])("says that the browser keeps the page from the clipboard (%s)", async (which) => {
   const page = await app.open("/sql");
   // As without https.

@@ -1,6 +1,7 @@
 /**
  * A table of any number of rows, of which only those in view are made. J and K (or the arrows) move, Enter opens, F
- * filters by the cell, X excludes it, C copies it. Rows are numbers; columns say what is in them.
+ * filters by the cell, X excludes it, C copies it, + and - change the width of its column. Rows are numbers; columns say
+ * what is in them.
  */
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
 import {
@@ -44,6 +45,9 @@ export interface DataTableProps {
   /** Dimmed: the rows are those of before. */
   readonly stale?: boolean;
 }
+
+/** Pixels that + and - make a column wider and narrower. */
+const widthStep = 20;
 
 export function DataTable(o: DataTableProps): ReactElement {
   const { columns, rows, selected = null } = o;
@@ -98,6 +102,8 @@ export function DataTable(o: DataTableProps): ReactElement {
       f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
       x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
       s: () => column?.sortBy !== undefined && change({ sort: nextSort(column.id, state.sort) }),
+      "+": () => column !== undefined && shape.widen(column.id, widthStep),
+      "-": () => column !== undefined && shape.widen(column.id, -widthStep),
       c: () => column !== undefined && void copyText(column.text(row) ?? ""),
     });
   };
@@ -268,7 +274,7 @@ function useSize(element: RefObject<HTMLElement | null>): { readonly width: numb
 function keyWords({ onSelect, onFilter }: Pick<DataTableProps, "onSelect" | "onFilter">): string {
   const opens = onSelect === undefined ? "" : ", Enter opens";
   const filters = onFilter === undefined ? "" : ", F filters by the cell, X excludes it";
-  return `Arrows, J and K move${opens}${filters}, S sorts by the column, C copies the cell.`;
+  return `Arrows, J and K move${opens}${filters}, S sorts by the column, + and - change its width, C copies the cell.`;
 }
 
 function valueOf(column: TableColumn, row: number): string | null {

@@ -15,6 +15,8 @@ import type { TableState } from "./table-state.js";
 
 /** Of the control that chooses columns, at the end of the head. */
 const menuPixels = 30;
+const leastWidth = 48;
+const mostWidth = 2000;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
 
@@ -32,6 +34,8 @@ interface ShownColumns {
   readonly shares: string;
   /** Pixels of them all. */
   readonly width: number;
+  /** Makes a column wider by some pixels, or narrower. */
+  readonly widen: (id: string, by: number) => void;
   readonly choose: (id: string, checked: boolean) => void;
   readonly reset: () => void;
 }
@@ -53,8 +57,8 @@ export function useShownColumns(
         header: column.title,
         accessorFn: () => null,
         size: column.width ?? defaultWidth,
-        minSize: 48,
-        maxSize: 2000,
+        minSize: leastWidth,
+        maxSize: mostWidth,
       })),
     [columns],
   );
@@ -98,6 +102,10 @@ export function useShownColumns(
     template,
     shares: [...sizes, menuPixels].map((size) => `minmax(0, ${size}fr)`).join(" "),
     width: sizes.reduce((sum, size) => sum + size, menuPixels),
+    widen: (id, by) => {
+      const pixels = (fit.get(id) ?? defaultWidth) + by;
+      setSizing({ ...sizing, [id]: Math.min(mostWidth, Math.max(leastWidth, pixels)) });
+    },
     choose: (id, checked) => {
       setAsked(checked ? [...asked, id] : others(asked, id));
       change({ hidden: checked ? others(state.hidden, id) : [...state.hidden, id] });
