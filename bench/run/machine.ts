@@ -20,19 +20,29 @@ export interface Environment {
   readonly hashesPerSecond: number;
 }
 
-/** Reads the environment once per run; `commit` ends in `+` when the work tree has changes. */
+/** Reads the environment once per run. */
 export function describeEnvironment(): Environment {
-  const git = (...args: string[]): string => execFileSync("git", args, { encoding: "utf8" }).trim();
-  const dirty = git("status", "--porcelain", "--untracked-files=no") === "" ? "" : "+";
   return {
     date: new Date().toISOString(),
-    commit: git("rev-parse", "--short", "HEAD") + dirty,
+    commit: describeCommit(),
     node: process.version,
     cpu: cpus()[0]?.model ?? "unknown",
     cores: cpus().length,
     memoryBytes: totalmem(),
     hashesPerSecond: hashesPerSecond(),
   };
+}
+
+/** The commit of the work tree, with `+` when it has changes; `unknown` in a downloaded archive, or without git. */
+function describeCommit(): string {
+  const git = (...args: string[]): string =>
+    execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  try {
+    const dirty = git("status", "--porcelain", "--untracked-files=no") === "" ? "" : "+";
+    return git("rev-parse", "--short", "HEAD") + dirty;
+  } catch {
+    return "unknown";
+  }
 }
 
 /** What a server under test inherits of our environment: no settings, but the directory that is removed in the end. */
