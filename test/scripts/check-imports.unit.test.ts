@@ -11,6 +11,7 @@ import {
   checkFile,
   checkFolders,
   checkImports,
+  edgesOf,
   unusedEdges,
 } from "../../scripts/check-imports.js";
 
@@ -69,6 +70,17 @@ describe("directions", () => {
   ])("%s may not say %s", (file, source, message) => {
     expect(checkFile(file, source).map((offence) => offence.message)).toEqual([message]);
   });
+});
+
+test("an edge of ARCHITECTURE.md's table points down, and says what it is of", () => {
+  const table = (ofB: string): string =>
+    `| Folder | What | May import |\n| \`src/a\` | x | c (types), all else below |\n| \`src/b\` | y | ${ofB}   |\n| \`src/c\`   | z | nothing |`;
+  expect(Object.fromEntries(edgesOf(table("c")))).toEqual({
+    a: { values: ["b"], types: ["c"] },
+    b: { values: ["c"], types: [] },
+    c: { values: [], types: [] },
+  });
+  expect(() => edgesOf(table("c, a"))).toThrow("lets src/b import from a, which is no folder below it");
 });
 
 describe("the house as it is", () => {
