@@ -8,7 +8,7 @@ import { logOut, usePerson } from "../../api/session.js";
 import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/states.js";
-import { TimeRangePicker } from "../../ui/time-range-picker.js";
+import { TimeRangePicker } from "./time-range-picker.js";
 import { useScope } from "../scope.js";
 import { changeSettings, type Theme, useSettings } from "../settings.js";
 import css from "./shell.module.css";

@@ -5,7 +5,7 @@ import { type ReactElement, useMemo } from "react";
 import { serviceAddress } from "../addresses.js";
 import { seriesColour } from "../../ui/colours.js";
 import { formatMilliseconds, formatNumber, formatPercent, formatRate } from "../../ui/format.js";
-import { Sparkline } from "../../ui/sparkline.js";
+import { Sparkline } from "./sparkline.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import { figures, type TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";

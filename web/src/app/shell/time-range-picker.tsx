@@ -3,10 +3,10 @@ import { Popover } from "@base-ui/react/popover";
 import { ChevronLeft, ChevronRight, Clock, ZoomOut } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
-import { serverNow } from "../api/server-clock.js";
-import controls from "./controls.module.css";
-import { Button, TextField } from "./controls.js";
-import { formatTime } from "./format.js";
+import { serverNow } from "../../api/server-clock.js";
+import controls from "../../ui/controls.module.css";
+import { Button, TextField } from "../../ui/controls.js";
+import { formatTime } from "../../ui/format.js";
 import {
   isRange,
   movedRange,
@@ -16,7 +16,7 @@ import {
   type ResolvedRange,
   type TimeRange,
   widerRange,
-} from "./time-range.js";
+} from "../../ui/time-range.js";
 import css from "./time-range-picker.module.css";
 
 interface PickerProps {
