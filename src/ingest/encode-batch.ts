@@ -5,6 +5,7 @@
 import { packCommit, type PackedCommit, unpackCommit } from "../lake/packed-commit.js";
 import type { Compression } from "../lake/parquet/column-chunk.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
+import { sortedRows } from "../lake/sorted-rows.js";
 import { writeSegment } from "../lake/write-segment.js";
 import type { EncodedBatch } from "./batcher.js";
 import { InflatedSizes, type Underclaim } from "./claimed-bytes.js";
@@ -75,7 +76,7 @@ export class BatchEncoder implements EncodeApi {
       insertTimeMs: Number(batch.receivedUnixNano / 1_000_000n),
       compression: this.#compression,
     });
-    return { ...decoded, commit: packCommit(commit) };
+    return { ...decoded, commit: packCommit(sortedRows([commit])) };
   }
 
   #decode(batch: EncodeBatch): Omit<EncodedObjects, "commit"> {

@@ -33,9 +33,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { BlockRow, PartitionRow, ProcessRow, SegmentCommit, StreamRow } from "./catalogue-rows.js";
+import type { BlockRow, PartitionRow, SegmentCommit } from "./catalogue-rows.js";
 import { processesJson } from "./process-row.js";
 import { PublishedStreams } from "./published-streams.js";
+import { sortedRows } from "./sorted-rows.js";
 
 /** What became of a commit. */
 export type CommitResult =
@@ -150,56 +151,14 @@ async function tryPublish(sql: Sql, rows: SegmentCommit): Promise<Error | null> 
   }
 }
 
-function compareText(a: string, b: string): number {
-  if (a === b) {
-    return 0;
-  }
-  return a < b ? -1 : 1;
-}
-
-/** Rows of all commits, each id once, sorted. */
-function sortedRows(commits: readonly SegmentCommit[]): SegmentCommit {
-  const processes = new Map<string, ProcessRow>();
-  const streams = new Map<string, StreamRow>();
-  const blocks = new Map<string, BlockRow>();
-  const partitions: PartitionRow[] = [];
-  for (const commit of commits) {
-    for (const row of commit.processes) {
-      if (!processes.has(row.processId)) {
-        processes.set(row.processId, row);
-      }
-    }
-    for (const row of commit.streams) {
-      if (!streams.has(row.streamId)) {
-        streams.set(row.streamId, row);
-      }
-    }
-    for (const row of commit.blocks) {
-      if (blocks.has(row.blockId)) {
-        throw new TypeError(`block ${row.blockId} is committed twice`);
-      }
-      blocks.set(row.blockId, row);
-    }
-    partitions.push(...commit.partitions);
-  }
-  return {
-    processes: [...processes.values()].sort((a, b) => compareText(a.processId, b.processId)),
-    streams: [...streams.values()].sort((a, b) => compareText(a.streamId, b.streamId)),
-    blocks: [...blocks.values()].sort((a, b) => compareText(a.blockId, b.blockId)),
-    partitions: partitions.sort((a, b) => compareText(a.partitionId, b.partitionId)),
-  };
-}
-
 /** A Postgres array of values that need no escaping inside quotes: UUIDs, audiences, numbers. */
 function arrayLiteral(values: readonly (string | number | bigint | null)[]): string {
-  let literal = "{";
-  for (const value of values) {
-    if (literal.length > 1) {
-      literal += ",";
-    }
-    literal += value === null ? "NULL" : `"${value}"`;
-  }
-  return `${literal}}`;
+  // Joined by the engine, and flat: a commit has nine such arrays of a value for each block.
+  return values.includes(null)
+    ? `{${values.map((value) => (value === null ? "NULL" : `"${value}"`)).join(",")}}`
+    : values.length === 0
+      ? "{}"
+      : `{"${values.join('","')}"}`;
 }
 
 function partitionsJson(rows: readonly PartitionRow[]): string {

@@ -98,12 +98,25 @@ test("each request has its result, and each audience and table its object", asyn
       { viewSet: "log_entries", audience: null, rowCount: 1 },
     ]),
   );
-  expect(commit.partitions.map(({ path, fileBytes, checksum }) => [path, fileBytes, checksum])).toEqual(
-    [...store.objects].map(([path, bytes]) => [path, bytes.length, crc32(bytes)]),
+  expect(new Map(commit.partitions.map(({ path, fileBytes, checksum }) => [path, [fileBytes, checksum]]))).toEqual(
+    new Map([...store.objects].map(([path, bytes]) => [path, [bytes.length, crc32(bytes)]])),
   );
   expect(commit.blocks).toHaveLength(4);
   const good = requests.filter((_, index) => index !== 1);
   expect(objects.inflatedBytes).toBe(good.reduce((sum, { length }) => sum + length, 0));
+});
+
+test("rows of the catalogue come sorted by their ids, so that the main thread need not do it", async () => {
+  const requests = Array.from({ length: 50 }, (_, i) => request(protobufLogs("one", 1), logs, `team-${i}`));
+  const { commit } = toEncodedBatch(await encode(encoderOf(memoryStore()), requests));
+  for (const ids of [
+    commit.processes.map(({ processId }) => processId),
+    commit.streams.map(({ streamId }) => streamId),
+    commit.blocks.map(({ blockId }) => blockId),
+  ]) {
+    expect(ids).toHaveLength(50);
+    expect(ids).toEqual(ids.toSorted());
+  }
 });
 
 describe("bodies that are larger than they claim", () => {
