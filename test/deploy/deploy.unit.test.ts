@@ -53,11 +53,19 @@ function variables(text: string): Record<string, string> {
   return Object.fromEntries(lines.map((line) => line.split(/=(.*)/su).slice(0, 2) as [string, string]));
 }
 
+interface Started {
+  readonly startupProbe: { readonly periodSeconds: number; readonly failureThreshold: number };
+}
+
 describe("Docker Compose", () => {
   interface Service {
     readonly command: readonly string[];
     readonly environment: Readonly<Record<string, string>>;
-    readonly healthcheck: { readonly test: readonly string[] };
+    readonly healthcheck: {
+      readonly test: readonly string[];
+      readonly retries: number;
+      readonly start_period?: string;
+    };
     readonly image?: string;
     readonly networks?: readonly string[] | object;
     readonly profiles?: readonly string[];
@@ -86,6 +94,19 @@ describe("Docker Compose", () => {
       expect(listens).toContain(Number(asked));
     },
   );
+
+  it("waits for a migration as long as Kubernetes does", () => {
+    const { startupProbe } = (
+      parseAllDocuments(read("deploy/kubernetes/ingestion.yaml"))[0]?.toJS() as {
+        readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [Started] } } };
+      }
+    ).spec.template.spec.containers[0];
+    expect(services["ingestion"]?.healthcheck.start_period).toBe(
+      `${(startupProbe.periodSeconds * startupProbe.failureThreshold) / 3600}h`,
+    );
+    expect(services["analytics"]?.healthcheck).toMatchObject({ retries: 20, interval: "5s" });
+    expect(services["analytics"]?.healthcheck.start_period).toBeUndefined();
+  });
 
   it("starts clusters where compose.env.example says, for analytics servers alone", () => {
     const addresses = [...read("deploy/compose.env.example").matchAll(/sc:\/\/([a-z]+):(\d+)/gu)];
