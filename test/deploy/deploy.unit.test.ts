@@ -57,6 +57,14 @@ interface Started {
   readonly startupProbe: { readonly periodSeconds: number; readonly failureThreshold: number };
 }
 
+it("keeps the files that are filled in with secrets out of images and out of version control", () => {
+  const copied = [...read("docs/deploy.md").matchAll(/cp (\S+\.env)\.example \1/gu)].map(([, file = ""]) => file);
+  expect(copied.length).toBeGreaterThan(1);
+  expect(read(".dockerignore").split("\n")).toContain("**/*.env");
+  const ignored = copied.map((file) => file.replace(/^deploy\/(?:.*\/)?/u, "deploy/**/"));
+  expect(read(".gitignore").split("\n")).toEqual(expect.arrayContaining(ignored));
+});
+
 describe("Docker Compose", () => {
   interface Service {
     readonly command: readonly string[];
