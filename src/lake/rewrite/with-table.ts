@@ -100,7 +100,8 @@ export interface ReceivedSource extends RewriteSource {
 export function rewriteSourceColumns(sql: Sql) {
   return sql`partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
     row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-    encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum, level::int as level, bucket_seconds as "bucketSeconds",
+    encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum,
+    level::int as level, bucket_seconds as "bucketSeconds",
     attribute_columns as "attributeColumns", attribute_names as "attributeNames"`;
 }
 
