@@ -382,3 +382,22 @@ it("says that the live keys of audiences could not be counted", async () => {
   await page.getByRole("alert").getByText("The live keys could not be counted").waitFor();
   expect(await page.getByRole("grid", { name: "Audiences" }).isVisible()).toBe(true);
 });
+
+it.each([
+  ["api/query", 413, "/logs", "takes no request as large as this one"],
+  ["api/query", 429, "/logs", "Wait a moment, then try again."],
+  ["api/groups?**", 502, "/admin/groups", "The service may be starting or down"],
+  ["auth/me", 200, "/logs", "Something else than the service answered."],
+] as const)(
+  "says of a page of a proxy in place of %s that the service did not answer (%i)",
+  async (route, status, path, said) => {
+    const page = await app.open("/start", { allow: /413|429|502|Something else/ });
+    await page.route(`**/${route}`, (answer) =>
+      answer.fulfill({ status, contentType: "text/html", body: "<html><h1>A proxy</h1></html>" }),
+    );
+    await page.goto(`${app.url}${path}`);
+    const alert = page.getByRole("alert").filter({ hasText: said }).first();
+    await alert.waitFor();
+    expect(await alert.innerText()).toContain("not the service's, but that of something before it, such as a proxy");
+  },
+);

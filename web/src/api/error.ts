@@ -28,6 +28,9 @@ export class PlainError extends Error {
   override readonly name: string = "PlainError";
 }
 
+/** Of an answer that something else than the service gave. */
+export const otherCode = "UNKNOWN";
+
 /** Of code of the application that did not arrive. */
 export const notLoadedCode = "NOT_LOADED";
 
@@ -57,9 +60,23 @@ export function adviceFor(error: ApiError): string | null {
       return "It runs without authentication, so nobody can be told apart. Start it with a login to use this part.";
     case "INTERNAL":
       return "This is a defect of the service. Its log has more under the request id.";
+    case otherCode:
+      return adviceForOther(error.status);
     default:
       return null;
   }
+}
+
+/** About an answer without the words of the service. */
+function adviceForOther(status: number): string {
+  const whose = "This answer is not the service's, but that of something before it, such as a proxy.";
+  if (status === 413) {
+    return `${whose} It takes no request as large as this one; whoever runs it can allow more.`;
+  }
+  if (status === 429) {
+    return `${whose} Wait a moment, then try again.`;
+  }
+  return status >= 500 ? `${whose} The service may be starting or down: try again in a moment.` : whose;
 }
 
 /** What went wrong, in the words of whatever was thrown. */

@@ -5,7 +5,7 @@
  */
 import { useSyncExternalStore } from "react";
 
-import { ApiError } from "./error.js";
+import { ApiError, otherCode } from "./error.js";
 import { apiUrl, baseUrl, errorOf, send } from "./http.js";
 
 export interface Person {
@@ -211,6 +211,20 @@ async function readPerson(): Promise<Person | null> {
   if (!response.ok) {
     throw await errorOf(response);
   }
-  const said = (await response.json()) as { email: string | null; name: string; subject: string; is_admin: boolean };
+  const said = (await response.json().catch(notOurs)) as Readonly<{
+    email: string | null;
+    name: string;
+    subject: string;
+    is_admin: boolean;
+  }>;
   return { email: said.email, name: said.name, subject: said.subject, isAdmin: said.is_admin };
+}
+
+function notOurs(): never {
+  throw new ApiError({
+    status: 200,
+    code: otherCode,
+    message: "Something else than the service answered.",
+    requestId: null,
+  });
 }
