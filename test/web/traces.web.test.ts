@@ -1,5 +1,5 @@
 /** The search for traces, and a trace. */
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
@@ -79,14 +79,33 @@ it("has room for long names and deep spans on a narrow screen", async () => {
   expect((await deepest.boundingBox())?.x).toBeLessThan(150);
 });
 
+/** Of an element: the colour that the system gives, where it does; its computed style map has the page's. */
+const shownBackground = (part: Locator): Promise<string> =>
+  part.evaluate((element) => {
+    const { getComputedStyle } = globalThis as unknown as {
+      getComputedStyle: (of: unknown) => { readonly backgroundColor: string };
+    };
+    return getComputedStyle(element).backgroundColor;
+  });
+
 it("keeps the colours of data, and shows what is chosen, where the system gives the colours", async () => {
   const page = await app.open(`/traces/${app.shop.traceIds[0] ?? ""}`);
   await page.emulateMedia({ forcedColors: "active" });
   const bar = spans(page).getByRole("row").first().locator('[style*="background"]').last();
-  const colour = await bar.evaluate((part) => part.computedStyleMap().get("background-color")?.toString());
-  expect(colour).not.toBe("rgb(255, 255, 255)");
+  expect(await shownBackground(bar)).not.toBe("rgb(255, 255, 255)");
   const current = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Traces" });
   expect(await current.evaluate((part) => part.computedStyleMap().get("outline-style")?.toString())).toBe("solid");
+});
+
+it.each([
+  ["/logs", (page: Page) => page.getByRole("status").getByTitle("error", { exact: true })],
+  ["/services?view=map", (page: Page) => page.getByText("from 5%").locator("span")],
+] as const)("says on %s which colour is whose, where the system gives the colours", async (path, keyOf) => {
+  const page = await app.open(path);
+  await page.emulateMedia({ forcedColors: "active" });
+  const key = keyOf(page).first();
+  await key.waitFor();
+  expect(await shownBackground(key)).not.toMatch(/rgb\(255, 255, 255\)|rgba\(0, 0, 0, 0\)/);
 });
 
 it("keeps the panel of a span with a long name within the page", async () => {
