@@ -229,3 +229,20 @@ it("brings the entry of the page into view where the navigation is a bar", async
   await expect.poll(async () => (await link.boundingBox())?.x ?? 1000).toBeLessThan(300);
   expect((await link.boundingBox())?.x).toBeGreaterThan(0);
 });
+
+/** A window of 1280 by 1024 pixels, of which somebody sees each four times as large. */
+const enlarged = { width: 320, height: 256 } as const;
+
+it.each(["/logs", "/logs?view=patterns", "/traces", "/services", "/processes"])(
+  "has room for the rows of %s where everything is enlarged to four times its size",
+  async (path) => {
+    const page = await app.open(path, enlarged);
+    const rows = page.getByRole("main").getByRole("grid").first();
+    await rows.waitFor();
+    await rows.evaluate((grid) => grid.scrollIntoView({ block: "end" }));
+    const box = await rows.boundingBox();
+    expect(box?.height).toBeGreaterThan(120);
+    expect((box?.y ?? Infinity) + (box?.height ?? Infinity)).toBeLessThanOrEqual(enlarged.height);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(enlarged.width);
+  },
+);
