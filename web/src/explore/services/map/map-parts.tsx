@@ -8,12 +8,21 @@ import { seriesColour } from "../../../ui/colours.js";
 import { formatMilliseconds, formatPercent, formatRate } from "../../../ui/format.js";
 import { callsAddress, serviceAddress } from "../../addresses.js";
 import { severityOf } from "../error-share.js";
-import type { Point, Route } from "./layout.js";
+import type { Route } from "./layout.js";
 import { edgeWords, factsOf, type MapEdge, type MapNode, nodeWords, type Place, placeKey } from "./service-graph.js";
 import css from "./service-map.module.css";
 
 /** Of a service. */
 export const box = { width: 172, height: 46 };
+
+/** A call as it is drawn. */
+export interface DrawnEdge {
+  readonly edge: MapEdge;
+  readonly route: Route;
+  /** A class. */
+  readonly look: string | undefined;
+  readonly width: number;
+}
 
 /** What is pointed at. */
 export interface Lit {
@@ -86,18 +95,7 @@ const icons: Readonly<Record<string, typeof Globe>> = { database: Cylinder, queu
 /** The page that a link leads away from is not its own. */
 const never = { exact: true, includeSearch: true } as const;
 
-export const Edge = memo(function Edge({
-  edge,
-  route,
-  look,
-  width,
-  ...o
-}: Pointed & {
-  readonly edge: MapEdge;
-  readonly route: Route;
-  readonly look: string | undefined;
-  readonly width: number;
-}): ReactElement {
+export const Edge = memo(function Edge({ edge, route, look, width, ...o }: Pointed & DrawnEdge): ReactElement {
   const { path, end, isForward } = route;
   const reach = 5 + width;
   const words = edgeWords(edge, o.seconds);
@@ -122,17 +120,13 @@ export const Edge = memo(function Edge({
 /** Above all edges: its rate, and below that how many fail and how long it takes; or how many fail alone. */
 export const Label = memo(function Label({
   edge,
-  middle,
+  route: { middle },
   look,
   width,
   isFull,
   isOn,
   seconds,
-}: {
-  readonly edge: MapEdge;
-  readonly middle: Point;
-  readonly look: string | undefined;
-  readonly width: number;
+}: DrawnEdge & {
   readonly isFull: boolean;
   readonly isOn: boolean;
   readonly seconds: number;

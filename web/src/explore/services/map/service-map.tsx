@@ -3,25 +3,17 @@
  * traces. Arrow keys walk along calls.
  */
 import { Maximize, ZoomIn, ZoomOut } from "lucide-react";
-import { type KeyboardEvent, type ReactElement, useCallback, useMemo, useRef, useState } from "react";
+import { type ReactElement, useMemo, useRef, useState } from "react";
 
 import { classes, IconButton, Select } from "../../../ui/controls.js";
 import { formatMilliseconds } from "../../../ui/format.js";
 import { severityOf } from "../error-share.js";
-import { layoutGraph, type Layout, type Route } from "./layout.js";
-import { box, Edge, Label, type Lit, Node } from "./map-parts.js";
-import {
-  type Direction,
-  type MapEdge,
-  type MapNode,
-  type Place,
-  placeKey,
-  type ServiceGraph,
-  step,
-} from "./service-graph.js";
+import { layoutGraph, type Layout } from "./layout.js";
+import { box, type DrawnEdge, Edge, Label, type Lit, Node } from "./map-parts.js";
+import { type MapEdge, type MapNode, type Place, placeKey, type ServiceGraph } from "./service-graph.js";
 import css from "./service-map.module.css";
-import { useViewport } from "./use-viewport.js";
-import { fitted, movedBy, showing, zoomedAt } from "./viewport.js";
+import { useMapKeys } from "./use-map-keys.js";
+import { useViewport, zoomStep } from "./use-viewport.js";
 
 /** With more edges, only what failed and what is pointed at says what it is. */
 const mostLabels = 30;
@@ -57,51 +49,12 @@ export function ServiceMap({
       ),
     [graph],
   );
-  const { view, host, set, handlers } = useViewport(element, layout);
-  const [focus, setFocus] = useState<Place | null>(null);
+  const view = useViewport(element, layout);
+  const { entry, onFocus, onKey } = useMapKeys(element, graph, layout, view);
   const [lit, setLit] = useState<Lit | null>(null);
-  const point = useCallback((next: Lit | null) => setLit(next), []);
-  const hold = useCallback((place: Place) => setFocus(place), []);
-  // One of all is reached with Tab; what is gone with the next result is not.
-  const first = graph.nodes.toSorted(
-    (a, b) => (layout.nodes.get(a.name)?.layer ?? 0) - (layout.nodes.get(b.name)?.layer ?? 0),
-  )[0];
-  const entry = focus !== null && isThere(focus, graph) ? placeKey(focus) : placeKey({ node: first?.name ?? "" });
-
-  const go = (place: Place | null): void => {
-    const around = place === null ? null : boxOf(place, graph, layout);
-    if (place === null || around === null) {
-      return;
-    }
-    set(showing(view, around, host));
-    const found = [...(element.current?.querySelectorAll<HTMLElement>("[data-place]") ?? [])].find(
-      ({ dataset }) => dataset["place"] === placeKey(place),
-    );
-    found?.focus({ preventScroll: true });
-  };
-  const middle = { x: host.width / 2, y: host.height / 2 };
-  const onKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const direction = directions[event.key];
-    if (direction !== undefined && event.shiftKey) {
-      const [x, y] = moves[direction];
-      set(movedBy(view, x, y));
-    } else if (direction !== undefined) {
-      const current = focus !== null && isThere(focus, graph) ? focus : { node: first?.name ?? "" };
-      go(step(current, direction, graph, layout.nodes));
-    } else if (event.key === "+" || event.key === "=" || event.key === "-") {
-      set(zoomedAt(view, event.key === "-" ? 1 / 1.3 : 1.3, middle, host));
-    } else if (event.key === "0") {
-      set(fitted(layout, host, true));
-    } else {
-      return;
-    }
-    event.preventDefault();
-  };
-
   const { drawn, fastest, slowest } = useMemo(() => drawEdges(graph, layout, colour), [graph, layout, colour]);
+  const pointing = { seconds, onPoint: setLit, onFocus };
+
   return (
     <div className={classes(css.frame, stale && css.stale)} aria-busy={stale}>
       <div
@@ -114,42 +67,26 @@ export function ServiceMap({
         data-dense={isDense}
         onKeyDown={onKey}
         onDragStart={(event) => event.preventDefault()}
-        {...handlers}
+        {...view.handlers}
       >
-        <div
-          className={css.world}
-          style={{
-            width: layout.width,
-            height: layout.height,
-            visibility: host.width === 0 ? "hidden" : undefined,
-            transform: `translate(${middle.x - view.x * view.scale}px, ${middle.y - view.y * view.scale}px) scale(${view.scale})`,
-          }}
-        >
+        <div className={css.world} style={view.style}>
           <svg width={layout.width} height={layout.height} className={css.edges}>
-            {drawn.map(({ edge, route, look, width }) => (
+            {drawn.map((call) => (
               <Edge
-                key={placeKey(edge)}
-                edge={edge}
-                route={route}
-                look={look}
-                width={width}
-                seconds={seconds}
-                isLit={isLit(edge, lit)}
-                isEntry={entry === placeKey(edge)}
-                onPoint={point}
-                onFocus={hold}
+                key={placeKey(call.edge)}
+                {...call}
+                {...pointing}
+                isLit={isLit(call.edge, lit)}
+                isEntry={entry === placeKey(call.edge)}
               />
             ))}
             <g aria-hidden>
-              {drawn.map(({ edge, route, look, width }) => (
+              {drawn.map((call) => (
                 <Label
-                  key={placeKey(edge)}
-                  edge={edge}
-                  middle={route.middle}
-                  look={look}
-                  width={width}
-                  isFull={!isDense || (lit !== null && placeKey(lit.place) === placeKey(edge))}
-                  isOn={isLit(edge, lit)}
+                  key={placeKey(call.edge)}
+                  {...call}
+                  isFull={!isDense || (lit !== null && placeKey(lit.place) === placeKey(call.edge))}
+                  isOn={isLit(call.edge, lit)}
                   seconds={seconds}
                 />
               ))}
@@ -161,11 +98,9 @@ export function ServiceMap({
               node={node}
               x={layout.nodes.get(node.name)?.x ?? 0}
               y={layout.nodes.get(node.name)?.y ?? 0}
-              seconds={seconds}
+              {...pointing}
               isLit={lit !== null && isBeside(node, lit.place, graph)}
               isEntry={entry === placeKey({ node: node.name })}
-              onPoint={point}
-              onFocus={hold}
             />
           ))}
         </div>
@@ -174,22 +109,19 @@ export function ServiceMap({
         <Select
           label="Colour of calls"
           value={colour}
-          options={[
-            { value: "errors", label: "Colour: errors" },
-            { value: "p95", label: "Colour: p95" },
-          ]}
+          options={mapColours.map((each) => ({ value: each, label: `Colour: ${each}` }))}
           onChange={(next) => onColour(mapColours.find((each) => each === next) ?? "errors")}
         />
         <div className={css.about}>
           {lit === null ? <Legend colour={colour} fastest={fastest} slowest={slowest} /> : <p>{lit.words}</p>}
         </div>
-        <IconButton label="Zoom in" onClick={() => set(zoomedAt(view, 1.3, middle, host))}>
+        <IconButton label="Zoom in" onClick={() => view.zoom(zoomStep)}>
           <ZoomIn />
         </IconButton>
-        <IconButton label="Zoom out" onClick={() => set(zoomedAt(view, 1 / 1.3, middle, host))}>
+        <IconButton label="Zoom out" onClick={() => view.zoom(1 / zoomStep)}>
           <ZoomOut />
         </IconButton>
-        <IconButton label="Show all" onClick={() => set(fitted(layout, host, true))}>
+        <IconButton label="Show all" onClick={view.showAll}>
           <Maximize />
         </IconButton>
       </div>
@@ -199,19 +131,6 @@ export function ServiceMap({
     </div>
   );
 }
-
-const directions: Readonly<Record<string, Direction>> = {
-  ArrowLeft: "left",
-  ArrowRight: "right",
-  ArrowUp: "up",
-  ArrowDown: "down",
-};
-const moves = { left: [80, 0], right: [-80, 0], up: [0, 80], down: [0, -80] } as const;
-
-const isThere = (place: Place, { nodes, edges }: ServiceGraph): boolean =>
-  "node" in place
-    ? nodes.some(({ name }) => name === place.node)
-    : edges.some(({ from, to }) => from === place.from && to === place.to);
 
 function isLit(edge: MapEdge, lit: Lit | null): boolean {
   return (
@@ -228,27 +147,6 @@ function isBeside({ name }: MapNode, place: Place, { edges }: ServiceGraph): boo
     ? place.node === name ||
         edges.some(({ from, to }) => (from === name && to === place.node) || (to === name && from === place.node))
     : place.from === name || place.to === name;
-}
-
-function boxOf(
-  place: Place,
-  { edges }: ServiceGraph,
-  layout: Layout,
-): { readonly x: number; readonly y: number; readonly width: number; readonly height: number } | null {
-  if ("node" in place) {
-    const at = layout.nodes.get(place.node);
-    return at === undefined ? null : { x: at.x, y: at.y, ...box };
-  }
-  const middle = layout.routes[edges.findIndex(({ from, to }) => from === place.from && to === place.to)]?.middle;
-  return middle === undefined ? null : { x: middle.x - 60, y: middle.y - 10, width: 120, height: 20 };
-}
-
-interface DrawnEdge {
-  readonly edge: MapEdge;
-  readonly route: Route;
-  /** A class. */
-  readonly look: string | undefined;
-  readonly width: number;
 }
 
 /** How wide and in which colour calls are drawn, and the least and the greatest p95 of all. */

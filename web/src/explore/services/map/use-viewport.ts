@@ -1,15 +1,37 @@
 /** Moving and zooming a map, with the hand, the wheel and two fingers; where it is, is in the address. */
-import { type MouseEvent, type PointerEvent, type RefObject, useEffect, useRef, useState } from "react";
+import {
+  type CSSProperties,
+  type MouseEvent,
+  type PointerEvent,
+  type RefObject,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../../../app/search.js";
-import { fitted, movedBy, parseViewport, type Size, type Viewport, viewportText, zoomedAt } from "./viewport.js";
+import {
+  type Box,
+  fitted,
+  movedBy,
+  parseViewport,
+  showing,
+  type Size,
+  type Viewport,
+  viewportText,
+  zoomedAt,
+} from "./viewport.js";
 
 export interface MapView {
-  readonly view: Viewport;
-  /** Of what is on the screen. */
-  readonly host: Size;
-  readonly set: (view: Viewport) => void;
-  /** For the element of `host`. */
+  /** Puts the map where it is seen. */
+  readonly style: CSSProperties;
+  /** By pixels of the screen. */
+  readonly move: (x: number, y: number) => void;
+  /** Around the middle of the screen. */
+  readonly zoom: (factor: number) => void;
+  readonly showAll: () => void;
+  readonly show: (box: Box) => void;
+  /** For the element that the map is seen through. */
   readonly handlers: {
     readonly onPointerDown: (event: PointerEvent) => void;
     readonly onPointerMove: (event: PointerEvent) => void;
@@ -19,10 +41,14 @@ export interface MapView {
   };
 }
 
+/** Of a key or a button. */
+export const zoomStep = 1.3;
 /** A hand that trembles clicks all the same. */
 const clickPixels = 4;
 
-export function useViewport(element: RefObject<HTMLElement | null>, map: Size): MapView {
+/** @param element what the map is seen through */
+export function useViewport(element: RefObject<HTMLElement | null>, { width, height }: Size): MapView {
+  const map = { width, height };
   const search = useSearchParameters();
   const change = useChangeSearch();
   const [host, setHost] = useState<Size>({ width: 0, height: 0 });
@@ -82,10 +108,17 @@ export function useViewport(element: RefObject<HTMLElement | null>, map: Size): 
   const fingers = useRef(new Map<number, { readonly x: number; readonly y: number }>());
   const travelled = useRef(0);
   const end = (event: PointerEvent): void => void fingers.current.delete(event.pointerId);
+  const middle = { x: host.width / 2, y: host.height / 2 };
   return {
-    view,
-    host,
-    set: put,
+    style: {
+      ...map,
+      visibility: host.width === 0 ? "hidden" : undefined,
+      transform: `translate(${middle.x - view.x * view.scale}px, ${middle.y - view.y * view.scale}px) scale(${view.scale})`,
+    },
+    move: (x, y) => put(movedBy(view, x, y)),
+    zoom: (factor) => put(zoomedAt(view, factor, middle, host)),
+    showAll: () => put(fitted(map, host, true)),
+    show: (box) => put(showing(view, box, host)),
     handlers: {
       onPointerDown: (event) => {
         if (event.button === 0) {

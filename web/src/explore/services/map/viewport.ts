@@ -13,6 +13,12 @@ export interface Size {
   readonly height: number;
 }
 
+/** With its upper left corner. */
+export interface Box extends Size {
+  readonly x: number;
+  readonly y: number;
+}
+
 const limits = { least: 0.1, most: 2.5 } as const;
 /** At first the map is no smaller, so that it can be read, and no larger. */
 const readable = { least: 0.72, most: 1.15 } as const;
@@ -43,7 +49,7 @@ export function movedBy(view: Viewport, x: number, y: number): Viewport {
 }
 
 /** The same view when a box of the map is in it, else with the box in the middle. */
-export function showing(view: Viewport, box: { readonly x: number; readonly y: number } & Size, host: Size): Viewport {
+export function showing(view: Viewport, box: Box, host: Size): Viewport {
   const halfWidth = host.width / view.scale / 2;
   const halfHeight = host.height / view.scale / 2;
   const isIn =
