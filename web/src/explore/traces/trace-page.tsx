@@ -23,7 +23,7 @@ import { SpanPanel } from "./span-panel.js";
 import type { Trace } from "./trace-model.js";
 import css from "./trace-page.module.css";
 import { useTrace } from "./use-trace.js";
-import { Waterfall } from "./waterfall.js";
+import { Waterfall } from "./waterfall/waterfall.js";
 
 const tabs = ["waterfall", "flame", "logs"] as const;
 

@@ -2,12 +2,12 @@
 import { ChevronRight, CircleAlert } from "lucide-react";
 import { memo, type ReactElement, type RefObject, useRef } from "react";
 
-import { classes } from "../../ui/controls.js";
-import { formatMilliseconds } from "../../ui/format.js";
-import { PrintedRows } from "../../ui/table/printed-rows.js";
-import { rowPixels, useRows } from "../../ui/table/use-rows.js";
-import type { ResolvedRange } from "../../ui/time-range.js";
-import type { Span, Stretch } from "./trace-model.js";
+import { classes } from "../../../ui/controls.js";
+import { formatMilliseconds } from "../../../ui/format.js";
+import { PrintedRows } from "../../../ui/table/printed-rows.js";
+import { rowPixels, useRows } from "../../../ui/table/use-rows.js";
+import type { ResolvedRange } from "../../../ui/time-range.js";
+import type { Span, Stretch } from "../trace-model.js";
 import css from "./waterfall.module.css";
 
 /** Above the rows. */

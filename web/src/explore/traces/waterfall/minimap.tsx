@@ -1,10 +1,10 @@
 /** The whole trace, small: drawing over a part of it shows that part. */
 import { type PointerEvent, type ReactElement, useEffect, useRef, useState } from "react";
 
-import { blankCanvas, useWidth } from "../../ui/chart/canvas.js";
-import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
-import type { ResolvedRange } from "../../ui/time-range.js";
-import type { Trace } from "./trace-model.js";
+import { blankCanvas, useWidth } from "../../../ui/chart/canvas.js";
+import { resolvedColour, useThemeVersion } from "../../../ui/colours.js";
+import type { ResolvedRange } from "../../../ui/time-range.js";
+import type { Trace } from "../trace-model.js";
 import css from "./waterfall.module.css";
 
 const height = 44;
