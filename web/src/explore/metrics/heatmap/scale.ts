@@ -8,16 +8,17 @@ export type Scale = (typeof scales)[number];
 /** Colours of `--heat-0` to `--heat-7`. */
 export const heatSteps = 8;
 
+/** The edges of a bin, in pixels. */
+export interface Row {
+  readonly top: number;
+  readonly bottom: number;
+}
+
 /**
  * Upper and lower edge of each bin in pixels, from the lowest bin up. Bins without an end, around zero, or with a sign that
  * differs at its ends are as high as an ordinary one.
  */
-export function rowsOf(
-  bins: readonly Bin[],
-  scale: Scale,
-  top: number,
-  height: number,
-): readonly { readonly top: number; readonly bottom: number }[] {
+export function rowsOf(bins: readonly Bin[], scale: Scale, top: number, height: number): readonly Row[] {
   const sizes = bins.map(({ low, high }) =>
     !Number.isFinite(low) || !Number.isFinite(high) || (scale === "log" && low <= 0 && high >= 0) || high <= low
       ? Number.NaN
@@ -41,12 +42,7 @@ export function rowsOf(
 }
 
 /** Where a value is, in pixels; null: above or below all bins. */
-export function yOf(
-  value: number,
-  bins: readonly Bin[],
-  rows: readonly { readonly top: number; readonly bottom: number }[],
-  scale: Scale,
-): number | null {
+export function yOf(value: number, bins: readonly Bin[], rows: readonly Row[], scale: Scale): number | null {
   const at = bins.findIndex(({ low, high }) => value >= low && value <= high);
   const [bin, row] = [bins[at], rows[at]];
   if (bin === undefined || row === undefined) {
@@ -86,7 +82,7 @@ export function binText({ low, high }: Bin, unit: Unit): string {
 /** Edges of bins that have room for a label, with their places. @param least pixels between two */
 export function edgeLabels(
   bins: readonly Bin[],
-  rows: readonly { readonly top: number; readonly bottom: number }[],
+  rows: readonly Row[],
   least: number,
 ): readonly { readonly value: number; readonly y: number }[] {
   const found: { readonly value: number; readonly y: number }[] = [];
