@@ -78,21 +78,8 @@ export async function follow(
   values: Followed,
   { terminal }: Pick<CommandContext, "terminal">,
 ): Promise<number> {
-  const { interrupted: signal, stdout } = terminal;
+  const { interrupted: signal, stdout, stderr } = terminal;
   const output = createOutput(terminal);
-  const own = conditionsOf(values);
-  const select = async (rest: string, since: bigint | null, begin: bigint | undefined): Promise<Row[]> => {
-    const bound = since === null ? [] : [{ sql: "insert_time > ?::TIMESTAMP_NS", value: formatRfc3339Ns(since) }];
-    const all = [...own, ...bound];
-    const where = all.length === 0 ? "" : ` WHERE ${all.map(({ sql }) => sql).join(" AND ")}`;
-    const parameters = all.flatMap(({ value }) => (value === undefined ? [] : [value]));
-    const sql = `SELECT block_id, insert_time, time, level, service_name, msg FROM log_entries${where} ${rest}`;
-    return await rowsOf(client, sql, parameters, signal, begin);
-  };
-  const newest = async (begin: bigint | undefined): Promise<bigint | null> => {
-    const [row] = await rowsOf(client, "SELECT max(insert_time) AS t FROM blocks", [], signal, begin);
-    return timeOf(row?.["t"]);
-  };
   const print = async (rows: readonly Row[]): Promise<void> => {
     for (const row of rows) {
       await output.write(values.json ? jsonLine(row) : textLine(row, stdout.isTTY === true));
@@ -100,53 +87,35 @@ export async function follow(
     await output.flush();
   };
   try {
-    let since = (await newest(undefined)) ?? 0n;
-    const seen = new Map<string, bigint>();
-    const see = (rows: readonly Row[]): void => {
-      for (const row of rows) {
-        seen.set(cellText(row["block_id"] ?? null) ?? "", timeOf(row["insert_time"]) ?? 0n);
-      }
-    };
-    const recent = `SELECT block_id, insert_time FROM blocks WHERE insert_time > ?::TIMESTAMP_NS`;
-    see(await rowsOf(client, recent, [formatRfc3339Ns(since - overlapNs)], signal));
+    const source = createSource(client, conditionsOf(values), signal);
+    let since = (await source.newest(undefined)) ?? 0n;
+    const seen = createSeen(await source.blocks(since - overlapNs));
     if (values.lines > 0) {
-      const last = `ORDER BY time DESC, insert_time DESC LIMIT ${values.lines}`;
-      const lately = await select(last, null, since - latenessNs);
-      const shown = lately.length < values.lines ? await select(last, null, undefined) : lately;
-      await print(shown.toReversed());
+      const last = await source.last(values.lines, since);
+      await print(last);
       // It may have come since.
-      see(shown);
+      seen.add(last);
     }
-    const look = async (): Promise<{ received: bigint; rows: readonly Row[] }> => ({
-      // Of blocks of others, too: each look would go back further while nothing comes that is asked for.
-      received: (await newest(since - latenessNs)) ?? since,
-      rows: await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs),
-    });
     let isAway = false;
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
-      const found = await look().catch((error: unknown) => {
+      try {
+        // Of blocks of others, too: each look would go back further while nothing comes that is asked for.
+        const received = (await source.newest(since - latenessNs)) ?? since;
+        const fresh = seen.without(await source.received(since));
+        await print(fresh);
+        seen.add(fresh);
+        since = received > since ? received : since;
+        seen.forget(since - 2n * overlapNs);
+        isAway = false;
+      } catch (error) {
         if (!(error instanceof FlightSqlError) || error.status !== status.UNAVAILABLE) {
           throw error;
         }
         if (!isAway) {
-          terminal.stderr.write(`telemetry: ${escapeControls(error.message)}; still trying\n`);
+          stderr.write(`telemetry: ${escapeControls(error.message)}; still trying\n`);
         }
-        return null;
-      });
-      isAway = found === null;
-      if (found === null) {
-        continue;
-      }
-      const { received, rows } = found;
-      const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
-      await print(fresh);
-      see(fresh);
-      since = received > since ? received : since;
-      for (const [block, received] of seen) {
-        if (received < since - 2n * overlapNs) {
-          seen.delete(block);
-        }
+        isAway = true;
       }
     }
   } catch (error) {
@@ -157,28 +126,80 @@ export async function follow(
   return signal.aborted ? exitCodes.interrupted : exitCodes.ok;
 }
 
-function conditionsOf({ service, level, grep, where }: Followed): { sql: string; value?: string | number }[] {
+/** What is asked of the server. @param conditions of the records that are followed */
+function createSource(client: Pick<FlightSqlClient, "query">, conditions: readonly Bound[], signal: AbortSignal) {
+  const ask = async (sql: string, parameters: readonly (string | number)[], begin?: bigint): Promise<Row[]> => {
+    const result = await client.query(sql, { signal, begin, ...(parameters.length === 0 ? {} : { parameters }) });
+    const rows: Row[] = [];
+    for await (const row of result.rows()) {
+      rows.push(row);
+    }
+    return rows;
+  };
+  const records = (all: readonly Bound[], rest: string, begin: bigint | undefined): Promise<Row[]> => {
+    const where = all.length === 0 ? "" : ` WHERE ${all.map(({ sql }) => sql).join(" AND ")}`;
+    const parameters = all.flatMap(({ value }) => (value === undefined ? [] : [value]));
+    const sql = `SELECT block_id, insert_time, time, level, service_name, msg FROM log_entries${where} ${rest}`;
+    return ask(sql, parameters, begin);
+  };
+  const after = (ns: bigint): Bound => ({ sql: "insert_time > ?::TIMESTAMP_NS", value: formatRfc3339Ns(ns) });
+  return {
+    /** When the newest block was received. */
+    newest: async (begin: bigint | undefined): Promise<bigint | null> => {
+      const [row] = await ask("SELECT max(insert_time) AS t FROM blocks", [], begin);
+      return timeOf(row?.["t"]);
+    },
+    /** The blocks that were received after a moment. */
+    blocks: (ns: bigint) =>
+      ask("SELECT block_id, insert_time FROM blocks WHERE insert_time > ?::TIMESTAMP_NS", [formatRfc3339Ns(ns)]),
+    /** The newest records, in the order of time. */
+    last: async (count: number, since: bigint): Promise<Row[]> => {
+      const newestFirst = `ORDER BY time DESC, insert_time DESC LIMIT ${count}`;
+      const lately = await records(conditions, newestFirst, since - latenessNs);
+      const all = lately.length < count ? await records(conditions, newestFirst, undefined) : lately;
+      return all.toReversed();
+    },
+    received: (since: bigint) =>
+      records([...conditions, after(since - overlapNs)], "ORDER BY insert_time, time", since - latenessNs),
+  };
+}
+
+/** Remembers blocks by their ids, with when they were received. */
+function createSeen(blocks: readonly Row[]) {
+  const seen = new Map<string, bigint>();
+  const idOf = (row: Row): string => cellText(row["block_id"] ?? null) ?? "";
+  const add = (rows: readonly Row[]): void => {
+    for (const row of rows) {
+      seen.set(idOf(row), timeOf(row["insert_time"]) ?? 0n);
+    }
+  };
+  add(blocks);
+  return {
+    add,
+    without: (rows: readonly Row[]): Row[] => rows.filter((row) => !seen.has(idOf(row))),
+    forget: (before: bigint): void => {
+      for (const [block, received] of seen) {
+        if (received < before) {
+          seen.delete(block);
+        }
+      }
+    },
+  };
+}
+
+/** A condition of SQL, with the value of its parameter. */
+interface Bound {
+  readonly sql: string;
+  readonly value?: string | number;
+}
+
+function conditionsOf({ service, level, grep, where }: Followed): Bound[] {
   return [
     ...(service === null ? [] : [{ sql: "service_name = ?", value: service }]),
     ...(level === null ? [] : [{ sql: "level <= ?", value: levels.indexOf(level) + 1 }]),
     ...(grep === null ? [] : [{ sql: "contains(msg, ?)", value: grep }]),
     ...(where === null ? [] : [{ sql: `(${where})` }]),
   ];
-}
-
-async function rowsOf(
-  client: Pick<FlightSqlClient, "query">,
-  sql: string,
-  parameters: readonly (string | number)[],
-  signal: AbortSignal,
-  begin?: bigint,
-): Promise<Row[]> {
-  const result = await client.query(sql, { signal, begin, ...(parameters.length === 0 ? {} : { parameters }) });
-  const rows: Row[] = [];
-  for await (const row of result.rows()) {
-    rows.push(row);
-  }
-  return rows;
 }
 
 function timeOf(value: CellValue | undefined): bigint | null {
