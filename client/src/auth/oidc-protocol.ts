@@ -54,59 +54,11 @@ type Tokens = Awaited<ReturnType<Library["authorizationCodeGrant"]>>;
 
 /** Asks a provider what it is. @throws CredentialError */
 export async function discoverProvider(client: OidcClient): Promise<OidcProvider> {
-  const library = await import("openid-client");
-  const { clientAuthentication, scopeFor } = await import("../shared/oidc-client.js");
-  if (!URL.canParse(client.issuer)) {
-    throw new CredentialError("PROVIDER", `the issuer ${client.issuer} is no address`);
-  }
-  const url = new URL(client.issuer);
-  const insecure = url.protocol === "http:" && isLoopbackHost(url.hostname);
-  const clock = { skewSeconds: 0 };
-  const ask = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw failureOf(library, error, client.issuer, clock.skewSeconds);
-    }
-  };
-  const authentication = clientAuthentication(client.clientSecret);
-  const fetchAndLook: CustomFetch = async (address, options) => {
-    // The library's types of bodies are wider than what it sends, which is a form or nothing.
-    const response = await fetch(address, options as RequestInit);
-    const date = Date.parse(response.headers.get("date") ?? "");
-    if (Number.isFinite(date)) {
-      clock.skewSeconds = Math.round((date - Date.now()) / 1000);
-    }
-    return response;
-  };
-  const configuration: Configuration = await ask(() =>
-    library.discovery(url, client.clientId, undefined, authentication, {
-      timeout: requestTimeoutSeconds,
-      execute: insecure ? [library.allowInsecureRequests] : [],
-      [library.customFetch]: fetchAndLook,
-    }),
-  );
+  const { library, ask, configuration, byItsClock } = await openConfiguration(client);
   const server = configuration.serverMetadata();
+  const { scopeFor } = await import("../shared/oidc-client.js");
   const scope = scopeFor(server, client.scope);
   const audience: Record<string, string> = client.audience === null ? {} : { audience: client.audience };
-  const byItsClock = (): Configuration => {
-    // The library allows 30 seconds; as many are not worth correcting.
-    if (Math.abs(clock.skewSeconds) < 15) {
-      return configuration;
-    }
-    const corrected = new library.Configuration(
-      server,
-      client.clientId,
-      { [library.clockSkew]: clock.skewSeconds },
-      authentication,
-    );
-    corrected.timeout = requestTimeoutSeconds;
-    corrected[library.customFetch] = fetchAndLook;
-    if (insecure) {
-      library.allowInsecureRequests(corrected);
-    }
-    return corrected;
-  };
   const stored = (tokens: Tokens, before: StoredLogin | null): StoredLogin => storedLogin(client, tokens, before);
 
   return {
@@ -166,6 +118,66 @@ export async function discoverProvider(client: OidcClient): Promise<OidcProvider
       }
     },
   };
+}
+
+/** The library, set up for a provider. */
+interface OpenedConfiguration {
+  readonly library: Library;
+  /** Turns every failure into a CredentialError. */
+  readonly ask: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly configuration: Configuration;
+  /** The same, for checks of times by the provider's clock as far as it is known. */
+  readonly byItsClock: () => Configuration;
+}
+
+async function openConfiguration({ issuer, clientId, clientSecret }: OidcClient): Promise<OpenedConfiguration> {
+  if (!URL.canParse(issuer)) {
+    throw new CredentialError("PROVIDER", `the issuer ${issuer} is no address`);
+  }
+  const library = await import("openid-client");
+  const { clientAuthentication } = await import("../shared/oidc-client.js");
+  const url = new URL(issuer);
+  const insecure = url.protocol === "http:" && isLoopbackHost(url.hostname);
+  const authentication = clientAuthentication(clientSecret);
+  let skewSeconds = 0;
+  const ask = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw failureOf(library, error, issuer, skewSeconds);
+    }
+  };
+  const fetchAndLook: CustomFetch = async (address, options) => {
+    // The library's types of bodies are wider than what it sends, which is a form or nothing.
+    const response = await fetch(address, options as RequestInit);
+    const date = Date.parse(response.headers.get("date") ?? "");
+    if (Number.isFinite(date)) {
+      skewSeconds = Math.round((date - Date.now()) / 1000);
+    }
+    return response;
+  };
+  const configuration = await ask(() =>
+    library.discovery(url, clientId, undefined, authentication, {
+      timeout: requestTimeoutSeconds,
+      execute: insecure ? [library.allowInsecureRequests] : [],
+      [library.customFetch]: fetchAndLook,
+    }),
+  );
+  const byItsClock = (): Configuration => {
+    // The library allows 30 seconds; as many are not worth correcting.
+    if (Math.abs(skewSeconds) < 15) {
+      return configuration;
+    }
+    const server = configuration.serverMetadata();
+    const corrected = new library.Configuration(server, clientId, { [library.clockSkew]: skewSeconds }, authentication);
+    corrected.timeout = requestTimeoutSeconds;
+    corrected[library.customFetch] = fetchAndLook;
+    if (insecure) {
+      library.allowInsecureRequests(corrected);
+    }
+    return corrected;
+  };
+  return { library, ask, configuration, byItsClock };
 }
 
 /** The lifetime counts from now by this machine's clock, so that a clock that is off does no harm. */
