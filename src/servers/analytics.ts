@@ -23,7 +23,7 @@ import { createQueryLog } from "../query/query-log.js";
 import { QueryService, type QueryServiceOptions } from "../query/query-service.js";
 import { createScrubber } from "../query/backend/scrub.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
-import { createFlightService } from "../routes/flight/service.js";
+import { createFlightService, type FlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
 import { exposed, type HealthProbes, startHealthServer } from "../routes/http/health.js";
 import type { HttpListener } from "../routes/http/seam.js";
@@ -99,49 +99,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     });
     const policy = await scope.start("read policy", () => readPolicy(o, sql, reopen));
     const store = await openVerifiedStore(o.objectStoreUri);
-    const lake = await startLakeFiles(scope, store, o);
-    const tempDirectory = await makeTempDirectory(tmpdir());
-    scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
-    const sizing = sizeEngines({
-      maxConcurrent: config.queryMaxConcurrent,
-      memoryBytes: config.queryMemoryBytes,
-      processBytes,
-      machineBytes: machineMemory(),
-    });
-    const engines = await scope.start("engines", () => startEngines(sizing, tempDirectory, o));
-    const backend = new EngineBackend({
-      engines,
-      scrub: createScrubber([lake.root, tempDirectory]),
-      gateThread: createGateThread({ logger, metrics }),
-      maxResultRows: config.queryMaxResultRows,
-      maxResultBytes: config.queryMaxResultBytes,
-    });
-    const cluster = await openCluster(scope, backend, store, o);
-    const merger = await scope.start("merge pool", () => createMergePool(tempDirectory, o));
-    const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
-    const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
-    if (o.maintained !== true) {
-      startRetiredSweep(scope, sql, store, { logger, metrics });
-    }
-    const queries = new QueryService({
-      backend,
-      policy,
-      unstampedAudience: config.unstampedAudience,
-      sql,
-      files: lake.files,
-      denials,
-      merger,
-      log,
-      queue: createQueue(sizing.queries, o),
-      inspections: new FairQueue({
-        places: sizing.inspections,
-        placesToSpare: sizing.inspections,
-        maxWaiting: sizing.queries * queuePerPlace,
-      }),
-      lethal: new LethalStatements(systemClock, metrics),
-      clock: systemClock,
-      ...cluster,
-    });
+    const { queries, health } = await startQueries(scope, { sql, reopen, policy, store }, o);
     const service = createFlightService({
       authenticator,
       queries,
@@ -157,50 +115,15 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const dependencies = readyWith(sql, store);
     let stopping = false;
     const probes: HealthProbes = {
-      health: () => {
-        if (!engines.healthy) {
-          return "the query engines cannot be started";
-        }
-        if (!merger.healthy) {
-          return "the merge thread cannot be replaced";
-        }
-        return keys?.healthy === false ? "keys cannot be looked up" : null;
-      },
+      health: () => health() ?? (keys?.healthy === false ? "keys cannot be looked up" : null),
       // It is asked at another address than the one that takes no more calls.
       ready: () => (stopping ? Promise.resolve("the server is stopping") : dependencies()),
       ...exposed(metrics),
     };
-    const health: HttpListener = await scope.start("health sidecar", () =>
-      startHealthServer({
-        ...config.analyticsHealthListen,
-        driver: config.httpDriver,
-        maxConnections: config.httpMaxConnections,
-        probes,
-        option: "SVC_ANALYTICS_HEALTH_LISTEN",
-        logger,
-      }),
-    );
-    const tls = await openTls("SVC_ANALYTICS_TLS", config.analyticsTlsCertFile, config.analyticsTlsKeyFile, logger);
-    scope.defer("certificate", () => tls?.stop());
-    const server: FlightServer = await scope.start("flight server", () =>
-      startFlightServer({
-        ...config.analyticsListen,
-        tls: tls?.credentials ?? null,
-        maxConnections: config.httpMaxConnections,
-        service,
-        drainMs: o.drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
-        logger,
-      }),
-    );
-    const uri = `${tls === null ? "grpc" : "grpc+tls"}://${server.address.host}:${server.address.port}`;
-    logger.info(
-      { address: uri, health: `http://${health.address.host}:${health.address.port}` },
-      `Flight SQL on ${uri}`,
-    );
+    const listeners = await startListeners(scope, service, probes, o);
     return {
       name: "analytics",
-      address: server.address,
-      healthAddress: health.address,
+      ...listeners,
       probes,
       stop() {
         stopping = true;
@@ -208,6 +131,104 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       },
     };
   });
+}
+
+/** Starts what answers queries. @returns `health`: what is wrong with it, or null */
+async function startQueries(
+  scope: Scope,
+  {
+    sql,
+    reopen,
+    policy,
+    store,
+  }: { readonly sql: Sql; readonly reopen: () => Sql; readonly policy: ReadPolicy; readonly store: ObjectStore },
+  o: AnalyticsServerOptions,
+): Promise<{ readonly queries: QueryService; readonly health: HealthProbes["health"] }> {
+  const { config, logger, metrics } = o;
+  const lake = await startLakeFiles(scope, store, o);
+  const tempDirectory = await makeTempDirectory(tmpdir());
+  scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
+  const sizing = sizeEngines({
+    maxConcurrent: config.queryMaxConcurrent,
+    memoryBytes: config.queryMemoryBytes,
+    processBytes,
+    machineBytes: machineMemory(),
+  });
+  const engines = await scope.start("engines", () => startEngines(sizing, tempDirectory, o));
+  const backend = new EngineBackend({
+    engines,
+    scrub: createScrubber([lake.root, tempDirectory]),
+    gateThread: createGateThread({ logger, metrics }),
+    maxResultRows: config.queryMaxResultRows,
+    maxResultBytes: config.queryMaxResultBytes,
+  });
+  const cluster = await openCluster(scope, backend, store, o);
+  const merger = await scope.start("merge pool", () => createMergePool(tempDirectory, o));
+  const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
+  const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
+  if (o.maintained !== true) {
+    startRetiredSweep(scope, sql, store, { logger, metrics });
+  }
+  const queries = new QueryService({
+    backend,
+    policy,
+    unstampedAudience: config.unstampedAudience,
+    sql,
+    files: lake.files,
+    denials,
+    merger,
+    log,
+    queue: createQueue(sizing.queries, o),
+    inspections: new FairQueue({
+      places: sizing.inspections,
+      placesToSpare: sizing.inspections,
+      maxWaiting: sizing.queries * queuePerPlace,
+    }),
+    lethal: new LethalStatements(systemClock, metrics),
+    clock: systemClock,
+    ...cluster,
+  });
+  const health = (): string | null => {
+    if (!engines.healthy) {
+      return "the query engines cannot be started";
+    }
+    return merger.healthy ? null : "the merge thread cannot be replaced";
+  };
+  return { queries, health };
+}
+
+/** Listens for health checks, then for queries. */
+async function startListeners(
+  scope: Scope,
+  service: FlightService,
+  probes: HealthProbes,
+  { config, logger, drainMs }: AnalyticsServerOptions,
+): Promise<Pick<AnalyticsServer, "address" | "healthAddress">> {
+  const health: HttpListener = await scope.start("health sidecar", () =>
+    startHealthServer({
+      ...config.analyticsHealthListen,
+      driver: config.httpDriver,
+      maxConnections: config.httpMaxConnections,
+      probes,
+      option: "SVC_ANALYTICS_HEALTH_LISTEN",
+      logger,
+    }),
+  );
+  const tls = await openTls("SVC_ANALYTICS_TLS", config.analyticsTlsCertFile, config.analyticsTlsKeyFile, logger);
+  scope.defer("certificate", () => tls?.stop());
+  const server: FlightServer = await scope.start("flight server", () =>
+    startFlightServer({
+      ...config.analyticsListen,
+      tls: tls?.credentials ?? null,
+      maxConnections: config.httpMaxConnections,
+      service,
+      drainMs: drainMs ?? gracePeriod(config.shutdownGracePeriodSeconds * 1000),
+      logger,
+    }),
+  );
+  const uri = `${tls === null ? "grpc" : "grpc+tls"}://${server.address.host}:${server.address.port}`;
+  logger.info({ address: uri, health: `http://${health.address.host}:${health.address.port}` }, `Flight SQL on ${uri}`);
+  return { address: server.address, healthAddress: health.address };
 }
 
 /** What this process may use of the machine's memory: a container has less than there is. */
