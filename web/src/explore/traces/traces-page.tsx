@@ -5,7 +5,6 @@ import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
-import { serverNow } from "../../api/server-clock.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -14,8 +13,9 @@ import { FilterBar } from "../../ui/filter-bar.js";
 import type { Condition, Filter } from "../../ui/filters.js";
 import { formatCount, formatMilliseconds } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
-import { absoluteRange, widerRange } from "../../ui/time-range.js";
+import { absoluteRange } from "../../ui/time-range.js";
 import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
+import { ClearOrWiden } from "../clear-or-widen.js";
 import { FacetsBeside, FacetsButton, useFacets } from "../facets-beside.js";
 import { traceAddress } from "../trace-address.js";
 import { useFilters } from "../use-filters.js";
@@ -39,18 +39,19 @@ const noFilters = {
 
 export default function TracesPage(): ReactElement {
   const change = useChangeSearch();
-  const { resolved, setRange } = useTimeRange();
+  const { resolved } = useTimeRange();
   const { filters, setFilters, toggle } = useFilters();
   const facets = useFacets(defaultFacets);
   const { narrow } = facets;
-  const { min, max, onlyErrors, slowest, caller, callee, list } = useTraceSearch(filters);
+  const search = useTraceSearch(filters);
+  const { min, max, onlyErrors, caller, callee, list } = search;
+  const { result } = list;
   const compare = textOf(useSearchParameters()["compare"]);
   const first = parseCompared(compare);
   const open = useOpening(compare, first);
   const keys = useAttributeKeys("spans");
   const suggest = useSuggestions("spans", spanColumns, keys);
   const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
-  const { result } = list;
 
   return (
     <div className={css.page}>
@@ -61,24 +62,7 @@ export default function TracesPage(): ReactElement {
           suggest={suggest}
           placeholder={narrow ? "Filter: key=value" : "Has a span with: service_name=payment, http.route~cart, name=…"}
         />
-        <div className={css.fields}>
-          <DurationField
-            label="Least duration"
-            placeholder="min"
-            value={min}
-            onChange={(next) => change({ min: next })}
-          />
-          <span aria-hidden>–</span>
-          <DurationField
-            label="Most duration"
-            placeholder="max"
-            value={max}
-            onChange={(next) => change({ max: next })}
-          />
-          <Button aria-pressed={onlyErrors} onClick={() => change({ error: onlyErrors ? undefined : "1" })}>
-            <CircleAlert /> Errors
-          </Button>
-        </div>
+        <DurationsAndErrors search={search} />
       </div>
       <TraceScatter
         result={result}
@@ -103,34 +87,8 @@ export default function TracesPage(): ReactElement {
           callee={callee}
           onClear={() => change({ caller: undefined, callee: undefined })}
         />
-        <span className={css.said} role="status">
-          {result === null || list.error !== null ? "" : foundWords(result.rows, slowest)}
-        </span>
-        <Button
-          aria-pressed={compare !== null}
-          onClick={() => change({ compare: compare === null ? chooseFirst : undefined })}
-        >
-          <GitCompareArrows /> Compare
-        </Button>
-        <Select
-          label="Order"
-          value={slowest ? "slowest" : ""}
-          options={[
-            { value: "", label: narrow ? "Newest" : "Newest first" },
-            { value: "slowest", label: narrow ? "Slowest" : "Slowest first" },
-          ]}
-          onChange={(next) => change({ order: next === "" ? undefined : next })}
-        />
-        {compare === null ? null : (
-          <div className={css.comparing}>
-            <p role="status">
-              {first === null
-                ? "Choose the first of two traces."
-                : `Choose a trace to compare with ${first.id.slice(0, 8)}…`}
-            </p>
-            <Button onClick={() => change({ compare: undefined })}>Cancel</Button>
-          </div>
-        )}
+        <FoundAndOrder search={search} narrow={narrow} isComparing={compare !== null} />
+        {compare === null ? null : <Comparing first={first} />}
       </div>
       <LoadingLine running={list.running} />
       <FacetsBeside
@@ -160,17 +118,15 @@ export default function TracesPage(): ReactElement {
           ) : list.error !== null ? null : result === null || list.running ? (
             <Skeleton rows={12} />
           ) : (
-            <NoTraces
-              hasFilters={hasFilters}
-              onClear={() => change(noFilters)}
-              onWiden={() => setRange(widerRange(resolved, serverNow()))}
-            />
+            <NoTraces hasFilters={hasFilters} />
           )}
         </div>
       </FacetsBeside>
     </div>
   );
 }
+
+type TraceSearch = ReturnType<typeof useTraceSearch>;
 
 /** What the address asks for, and the traces that were found. */
 function useTraceSearch(filters: readonly Filter[]) {
@@ -225,6 +181,62 @@ function useOpening(compare: string | null, first: Compared | null): (result: Qu
   };
 }
 
+function DurationsAndErrors({ search }: { readonly search: TraceSearch }): ReactElement {
+  const change = useChangeSearch();
+  const { min, max, onlyErrors } = search;
+  return (
+    <div className={css.fields}>
+      <DurationField label="Least duration" placeholder="min" value={min} onChange={(next) => change({ min: next })} />
+      <span aria-hidden>–</span>
+      <DurationField label="Most duration" placeholder="max" value={max} onChange={(next) => change({ max: next })} />
+      <Button aria-pressed={onlyErrors} onClick={() => change({ error: onlyErrors ? undefined : "1" })}>
+        <CircleAlert /> Errors
+      </Button>
+    </div>
+  );
+}
+
+function FoundAndOrder(o: {
+  readonly search: TraceSearch;
+  readonly narrow: boolean;
+  readonly isComparing: boolean;
+}): ReactElement {
+  const change = useChangeSearch();
+  const { list, slowest } = o.search;
+  return (
+    <>
+      <span className={css.said} role="status">
+        {list.result === null || list.error !== null ? "" : foundWords(list.result.rows, slowest)}
+      </span>
+      <Button aria-pressed={o.isComparing} onClick={() => change({ compare: o.isComparing ? undefined : chooseFirst })}>
+        <GitCompareArrows /> Compare
+      </Button>
+      <Select
+        label="Order"
+        value={slowest ? "slowest" : ""}
+        options={[
+          { value: "", label: o.narrow ? "Newest" : "Newest first" },
+          { value: "slowest", label: o.narrow ? "Slowest" : "Slowest first" },
+        ]}
+        onChange={(next) => change({ order: next === "" ? undefined : next })}
+      />
+    </>
+  );
+}
+
+/** @param first of two traces; null: not chosen yet */
+function Comparing({ first }: { readonly first: Compared | null }): ReactElement {
+  const change = useChangeSearch();
+  return (
+    <div className={css.comparing}>
+      <p role="status">
+        {first === null ? "Choose the first of two traces." : `Choose a trace to compare with ${first.id.slice(0, 8)}…`}
+      </p>
+      <Button onClick={() => change({ compare: undefined })}>Cancel</Button>
+    </div>
+  );
+}
+
 /** The call that traces have to have, if any. */
 function CalledBetween(o: {
   readonly caller: string | null;
@@ -246,26 +258,17 @@ function foundWords(rows: number, slowest: boolean): string {
   return `${part}${formatCount(rows, "trace")}`;
 }
 
-function NoTraces(o: {
-  readonly hasFilters: boolean;
-  readonly onClear: () => void;
-  readonly onWiden: () => void;
-}): ReactElement {
-  return o.hasFilters ? (
+function NoTraces({ hasFilters }: { readonly hasFilters: boolean }): ReactElement {
+  const change = useChangeSearch();
+  return (
     <EmptyState
       icon={<ListTree />}
-      title="No trace matches"
-      actions={<Button onClick={o.onClear}>Take all filters away</Button>}
+      title={hasFilters ? "No trace matches" : "No traces in this time range"}
+      actions={<ClearOrWiden hasFilters={hasFilters} onClear={() => change(noFilters)} />}
     >
-      All filters are about one and the same span of a trace.
-    </EmptyState>
-  ) : (
-    <EmptyState
-      icon={<ListTree />}
-      title="No traces in this time range"
-      actions={<Button onClick={o.onWiden}>Widen the time range</Button>}
-    >
-      No trace that you may read began then.
+      {hasFilters
+        ? "All filters are about one and the same span of a trace."
+        : "No trace that you may read began then."}
     </EmptyState>
   );
 }
