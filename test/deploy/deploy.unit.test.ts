@@ -1,4 +1,5 @@
 /** What is under `deploy/` starts programs that exist, with options that they read, on ports that others look for. */
+import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 import { describe, expect, it } from "vitest";
@@ -104,11 +105,11 @@ describe("Docker Compose", () => {
   );
 
   it("waits for a migration as long as Kubernetes does", () => {
-    const { startupProbe } = (
-      parseAllDocuments(read("deploy/kubernetes/ingestion.yaml"))[0]?.toJS() as {
-        readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [Started] } } };
-      }
-    ).spec.template.spec.containers[0];
+    const [deployment] = parseAllDocuments(read("deploy/kubernetes/ingestion.yaml")).map(
+      (document) => document.toJS() as { spec: { template: { spec: { containers: readonly [Started] } } } },
+    );
+    assert(deployment !== undefined);
+    const { startupProbe } = deployment.spec.template.spec.containers[0];
     expect(services["ingestion"]?.healthcheck.start_period).toBe(
       `${(startupProbe.periodSeconds * startupProbe.failureThreshold) / 3600}h`,
     );
