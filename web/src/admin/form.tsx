@@ -3,7 +3,8 @@ import { type FormEvent, type ReactElement, type ReactNode, useId, useState } fr
 
 import { ApiError } from "../api/error.js";
 import { Button, Dialog, TextField } from "../ui/controls.js";
-import { ErrorPart, toast } from "../ui/states.js";
+import { ErrorPart } from "../ui/states.js";
+import { toast } from "../ui/toast.js";
 import { oneLine } from "../ui/format.js";
 import css from "./admin.module.css";
 import { type Task, useTask } from "./api.js";

@@ -9,7 +9,7 @@ import { useMemo, useRef, useState } from "react";
 import { type Task, useTask } from "../admin/api.js";
 import { ApiError, PlainError } from "../api/error.js";
 import type { Screen, ScreenRow } from "../api/wire.js";
-import { toast } from "../ui/states.js";
+import { toast } from "../ui/toast.js";
 import { checkVariables, parseScreen, type ScreenConfig, ScreenError, type ScreenState } from "./screen-model.js";
 import { deleteScreen, getScreen, getScreenVersion, putScreen } from "./screens-api.js";
 

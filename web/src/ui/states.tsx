@@ -9,8 +9,6 @@ import { oneLine } from "./format.js";
 import css from "./states.module.css";
 import { toasts } from "./toast.js";
 
-export { toast } from "./toast.js";
-
 const icons = { info: Info, good: CircleCheck, warn: TriangleAlert, error: CircleAlert } as const;
 
 /** A line at the top of a page or a part of it. */

@@ -6,7 +6,7 @@ import { call } from "../../api/call.js";
 import type { Grant } from "../../api/wire.js";
 import { IconButton, SelectField } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
-import { toast } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import css from "../admin.module.css";
 import { useInvalidate, useTask } from "../api.js";
 import { useCheckedForm } from "../checked-form.js";

@@ -2,7 +2,8 @@
 import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
-import { Skeleton, toast } from "../../ui/states.js";
+import { Skeleton } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import css from "../admin.module.css";
 import type { Grant } from "../../api/wire.js";
 import { useList } from "../api.js";

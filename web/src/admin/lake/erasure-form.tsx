@@ -6,7 +6,7 @@ import type { ErasureId } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
 import { SelectField, TextField } from "../../ui/controls.js";
-import { toast } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { useInvalidate, useTask } from "../api.js";
 import { ConfirmDialog, Form } from "../form.js";
 import { fieldProblem } from "../rules.js";

@@ -7,7 +7,7 @@ import { type ReactElement, useMemo, useRef } from "react";
 
 import { wordsOf } from "../../api/error.js";
 import { logOut, usePerson } from "../../api/session.js";
-import { toast } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { quickRanges, relativeName } from "../../ui/time-range.js";
 import { pages } from "../pages.js";
 import css from "./palette.module.css";

@@ -7,7 +7,7 @@ import { useDataSources, useMyAudiences } from "../../api/routes.js";
 import { logOut, usePerson } from "../../api/session.js";
 import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
-import { toast } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { TimeRangePicker } from "./time-range-picker.js";
 import { useScope } from "../scope.js";
 import { changeSettings, type Theme, useSettings } from "../settings.js";
