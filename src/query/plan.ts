@@ -285,6 +285,7 @@ function sourceOf(
     traceId: scan.ofTrace,
     attributes: scan.attributes,
     comparesTime: scan.comparedWithNs !== null,
+    columns: scan.columns,
     rowsAbout: rowsWanted(objects),
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),

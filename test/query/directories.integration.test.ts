@@ -46,6 +46,7 @@ const wholeLog: Inspection = {
       maxTimeNs: null,
       attributes: [],
       comparedWithNs: null,
+      columns: null,
     },
   ],
   listings: [],

@@ -26,6 +26,8 @@ export interface ScanBounds {
    * rows do not have that column.
    */
   readonly comparedWithNs: { readonly min: bigint; readonly max: bigint } | null;
+  /** All columns that it reads; null: it may read any. */
+  readonly columns: readonly string[] | null;
 }
 
 /** What the time of a view has to be widened by; null for one without. */
@@ -75,6 +77,7 @@ export function boundsOf(scan: Scan, times: Times): ScanBounds {
     maxTimeNs: max === null || time === null ? null : max + roundingNs + time.slackAfterNs,
     attributes,
     comparedWithNs: scan.comparesTime ? comparedWith(bounds.flat()) : null,
+    columns: scan.columns,
   };
 }
 

@@ -19,7 +19,7 @@ import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, commonProcess, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
-import { type CteName, type GivenNames, givenNames, inScope, type Scope } from "./given-names.js";
+import { type CteName, type GivenNames, givenNames, inScope, namedColumns, type Scope } from "./given-names.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import { foldName } from "../sql/identifier.js";
 import type { GatedCall, GatedTree } from "./gated-tree.js";
@@ -41,6 +41,7 @@ import {
 import { isRangeFunction } from "../sql/range-functions.js";
 import {
   attributesOfView,
+  columnsRead,
   informationSchema,
   isOfProcesses,
   isTraceFunction,
@@ -104,7 +105,7 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   const own = o.ownColumns === true ? new OwnColumns(given) : null;
   const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, own);
   gate.queryNode(node, null, 0);
-  const result = gate.result();
+  const result = gate.result(namedColumns(document));
   return { ...result, rewritten: rewritten || result.rewritten };
 }
 
@@ -160,7 +161,8 @@ class Gate {
     this.#outermost = outermost;
   }
 
-  result(): GatedTree {
+  /** @param named the names in the query; null: it may read columns without them */
+  result(named: ReadonlySet<string> | null): GatedTree {
     return {
       scans: [...this.#scans.values()].map(({ name, view, instance, attributes, comparesTime, constraints }) => ({
         name,
@@ -170,6 +172,7 @@ class Gate {
         constraints,
         attributes,
         comparesTime,
+        columns: named === null ? null : columnsRead(view, named),
       })),
       listings: [...this.#listings],
       calls: this.#calls,

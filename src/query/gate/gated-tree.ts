@@ -21,6 +21,8 @@ export interface Scan {
   readonly attributes: readonly AttributeColumn[];
   /** Conditions with constants compare `svc_compared_time` in place of `time`. */
   readonly comparesTime: boolean;
+  /** All columns that it reads; null: it may read any. */
+  readonly columns: readonly string[] | null;
 }
 
 /** A call of an admin function; its arguments are still expressions. */

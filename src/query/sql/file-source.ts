@@ -68,12 +68,17 @@ export interface FileSource {
   readonly attributes: readonly AttributeColumn[];
   /** Rows have {@link comparedTime} beside the columns of the table. */
   readonly comparesTime: boolean;
+  /** All columns that are read of the view; null: any may be. */
+  readonly columns: readonly string[] | null;
   /** How many rows of the objects are in the range that matters, as far as the catalogue tells. */
   readonly rowsAbout: number;
 }
 
 /** The SQL of a list of files. */
 export type ListSql = (paths: readonly string[]) => string;
+
+/** Columns of tables that conditions of ours may be on. */
+const conditionColumns = ["time", "process_id", "trace_id"];
 
 /** The list, written out. */
 export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", ")}]`;
@@ -117,8 +122,8 @@ function sampleOf(rows: number, { rowsAbout }: FileSource): Sample {
 }
 
 /**
- * A SELECT of a table's columns and `audience` from the objects of `source`, without its range.
- * @param padded bring the columns that the objects of a single group lack, too
+ * A SELECT of a table's columns, or of those that are read, and `audience` from the objects of `source`, without its range.
+ * @param padded as `createFileViewSql` says
  * @param conditions on these columns and {@link comparedTime}
  * @param sampledRows about so many rows by chance, with the column `weight`; null: all rows, without it
  */
@@ -131,6 +136,11 @@ export function tableSql(
   sampledRows: number | null,
 ): string {
   const sample = sampledRows === null ? null : sampleOf(sampledRows, source);
+  const { byTrace } = source;
+  const read = source.columns === null ? null : new Set([...source.columns, ...conditionColumns]);
+  const stored = columnsOfTable(table).filter(([name]) => read?.has(name) !== false);
+  // Files that lack a column of these make it fail. Few columns are worth to be tried, and those of a single group.
+  const asTheyAre = !padded && (read !== null || (source.groups.length === 1 && (byTrace?.groups ?? []).length === 0));
   // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
   const selectSql = (
     { audience, paths, attributes: places = "", timeNs = null }: FileGroup,
@@ -141,10 +151,11 @@ export function tableSql(
       ({ attribute, column }, i) => `${attributeSql(attribute, places[i])} AS ${quoteName(column)}`,
     );
     const weight = sample === null ? [] : [`CAST(${sample.weight} AS DOUBLE) AS weight`];
-    return `SELECT ${["*", `${quoteText(audience)} AS audience`, ...weight, `${time} AS ${comparedTime}`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)${whereSql([...(sample?.conditions ?? []), ...ofTraces])}`;
+    const items = asTheyAre ? stored.map(([name]) => quoteName(name)) : ["*"];
+    return `SELECT ${[...items, `${quoteText(audience)} AS audience`, ...weight, `${time} AS ${comparedTime}`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)${whereSql([...(sample?.conditions ?? []), ...ofTraces])}`;
   };
   const columns = [
-    ...columnsOfTable(table),
+    ...stored,
     audienceColumn,
     ...(sample === null ? [] : [["weight", "DOUBLE"] as const]),
     ...(source.comparesTime ? [[comparedTime, "TIMESTAMP_NS"] as const] : []),
@@ -157,7 +168,6 @@ export function tableSql(
   const empty = `SELECT ${columns
     .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
     .join(", ")} WHERE false`;
-  const { byTrace } = source;
   // A view may join its rows before it looks at their traces.
   const ofTraces = byTrace === undefined ? [] : [`trace_id IN (${byTrace.traceIds.map(quoteText).join(", ")})`];
   const selects = [
@@ -166,18 +176,13 @@ export function tableSql(
       (byTrace?.traceIds ?? []).map((traceId) => selectSql(group, [`trace_id = ${quoteText(traceId)}`])),
     ),
   ];
-  const [only] = selects;
-  if (only === undefined) {
+  if (selects.length === 0) {
     return empty;
   }
   const casts = columns.map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`).join(", ");
-  // One schema: the files are read as they are. Several: the empty rows in front bring every column
-  // that some of the files lack.
-  const rows =
-    selects.length === 1 && source.groups.length === 1 && !padded
-      ? `(${only})`
-      : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
-  return `SELECT ${casts} FROM ${rows}${whereSql([...ofInstance, ...conditions])}`;
+  // The empty rows in front bring every column that some of the files lack.
+  const rows = asTheyAre ? selects.join(" UNION ALL ") : [empty, ...selects].join(" UNION ALL BY NAME ");
+  return `SELECT ${casts} FROM (${rows})${whereSql([...ofInstance, ...conditions])}`;
 }
 
 /** SQL of a source's roll-ups, in brackets, with the column `audience`; null when it has none. */
@@ -212,5 +217,6 @@ export const emptySource: FileSource = {
   lastNeededNs: null,
   attributes: [],
   comparesTime: false,
+  columns: null,
   rowsAbout: 0,
 };

@@ -23,6 +23,12 @@ export interface TimeSlack {
   readonly slackAfterNs: bigint;
 }
 
+/**
+ * Columns that a view computes, each of one column of its table. Expressions, so that a query that does not name them pays
+ * nothing, and DuckDB tests a condition on a name where it reads the column beneath.
+ */
+export type ComputedColumns = readonly (readonly [name: string, type: string, sql: string, of: string])[];
+
 /** The row has the time of the row that it is made of. */
 export const exactTime: TimeSlack = { slackBeforeNs: 0n, slackAfterNs: 0n };
 
@@ -40,6 +46,8 @@ export interface FileViewDefinition {
   /** What bounds of its `time` say about the rows that it reads; null: nothing. */
   readonly time: TimeSlack | null;
   readonly columns: RowColumns;
+  /** Of the rows of one table as they are: what it computes of each. A query gets those columns alone that it reads. */
+  readonly computed?: ComputedColumns;
   /** Attributes that its SQL reads as the columns {@link attributeColumnsOf} of its tables' rows. */
   readonly attributes?: readonly string[];
   /**
@@ -59,10 +67,12 @@ export interface FileViewDefinition {
    * @param inRange conditions on `time` that the session's time range sets, to be applied to the rows of the view
    * @param rolled one for each of the tables: SQL in brackets of roll-ups with all of whose rows the view is made, which
    *   are not among `rows`; null or absent: there are none
+   * @param columns where it has {@link computed}: those that are read; null or absent: any may be
    */
   sql(
     rows: readonly [TableRows, ...TableRows[]],
     inRange: readonly string[],
     rolled?: readonly (string | null)[],
+    columns?: readonly string[] | null,
   ): string;
 }

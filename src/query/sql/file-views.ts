@@ -4,23 +4,17 @@ import { type TableName, tables } from "../../lake/tables/tables.js";
 import { minuteSql } from "../../lake/rollup/rollup.js";
 import { quoteName } from "../../runtime/text/sql-text.js";
 import { audienceColumn, whereSql } from "./file-source.js";
-import { exactTime, type FileViewDefinition, noTime } from "./file-view.js";
+import { type ComputedColumns, exactTime, type FileViewDefinition, noTime } from "./file-view.js";
 import { kindNames, levelNames, nameSql, statusNames } from "./value-names.js";
 
-/**
- * Columns that a view computes of others. Expressions, so that a query that does not name them pays nothing, and
- * DuckDB tests a condition on a name where it reads the column beneath.
- */
-type ComputedColumns = readonly (readonly [name: string, type: string, sql: string])[];
-
-const levelColumns: ComputedColumns = [["level_name", "VARCHAR", nameSql("level", levelNames)]];
+const levelColumns: ComputedColumns = [["level_name", "VARCHAR", nameSql("level", levelNames), "level"]];
 
 const spanColumns: ComputedColumns = [
-  ["kind_name", "VARCHAR", nameSql("kind", kindNames)],
-  ["status", "VARCHAR", nameSql("status_code", statusNames)],
-  ["is_error", "BOOLEAN", "status_code = 2"],
-  ["is_root", "BOOLEAN", "parent_span_id IS NULL"],
-  ["duration_ms", "DOUBLE", "duration_ns / 1e6"],
+  ["kind_name", "VARCHAR", nameSql("kind", kindNames), "kind"],
+  ["status", "VARCHAR", nameSql("status_code", statusNames), "status_code"],
+  ["is_error", "BOOLEAN", "status_code = 2", "status_code"],
+  ["is_root", "BOOLEAN", "parent_span_id IS NULL", "parent_span_id"],
+  ["duration_ms", "DOUBLE", "duration_ns / 1e6", "duration_ns"],
 ];
 
 /** Tables of {@link plainViews.attribute_samples}. */
@@ -170,7 +164,9 @@ function rowsOf(table: TableName, computed: ComputedColumns): FileViewDefinition
     tables: [table],
     time: exactTime,
     columns: [...columnsOfTable(table), audienceColumn, ...typesOf(computed)],
-    sql: ([rows]) => `SELECT ${withComputed(computed)} FROM ${rows("inRange")}`,
+    computed,
+    sql: ([rows], _inRange, _rolled, columns = null) =>
+      `SELECT ${withComputed(computed.filter(([name]) => columns?.includes(name) !== false))} FROM ${rows("inRange")}`,
   };
 }
 

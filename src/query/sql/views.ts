@@ -206,6 +206,19 @@ export function columnsOfView(view: ViewName): RowColumns {
   return isFileView(view) ? fileViews[view].columns : catalogueViews[view];
 }
 
+/**
+ * Of the columns of a view those that a query reads which names these alone, and what they are computed of.
+ * @returns null when the view cannot have less than all of them
+ */
+export function columnsRead(view: ViewName, named: ReadonlySet<string>): readonly string[] | null {
+  const { columns = [], computed }: Partial<FileViewDefinition> = isFileView(view) ? fileViews[view] : {};
+  if (computed === undefined) {
+    return null;
+  }
+  const wanted = columns.flatMap(([name]) => (named.has(name) ? [name] : []));
+  return [...wanted, ...computed.flatMap(([name, , , of]) => (named.has(name) ? [of] : []))];
+}
+
 /** Columns of attributes that a view's own SQL reads. */
 export function attributesOfView(view: ViewName): readonly AttributeColumn[] {
   return isFileView(view) ? attributeColumnsOf(fileViews[view].attributes ?? []) : [];
@@ -215,8 +228,7 @@ export function attributesOfView(view: ViewName): readonly AttributeColumn[] {
  * SQL text of `CREATE TEMP VIEW name AS ...` for a file view.
  * @param sources one for each table that it reads; none: it has no rows
  * @param list how the view names its files
- * @param padded bring the columns that the files of a single group lack, too; costs the optimiser some
- *   of its view of the file
+ * @param padded bring columns that files lack, whatever that costs the optimiser of its view of them
  */
 export function createFileViewSql(
   name: string,
@@ -238,7 +250,7 @@ export function createFileViewSql(
     throw new TypeError(`${view} reads no table`);
   }
   const rolled = sources.map((source) => rollupsSql(source, list));
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"), rolled)}`;
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"), rolled, first.columns)}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */

@@ -246,6 +246,7 @@ async function seen({ lab, files, fileOf }: RollupWorld, look: Look) {
     maxTimeNs: bounded && endNs !== null ? endNs + slackAfterNs : null,
     attributes: attributesOfView(view),
     comparedWithNs: null,
+    columns: null,
   };
   const context = {
     sql: lab.sql,
