@@ -17,7 +17,7 @@ import { decodeNumber, FrameReader } from "./frames.js";
 import type { JobThreadData, JobThreadMessage } from "./native/job-thread.js";
 import { JobControl } from "./native/job-control.js";
 import { endProcess, loadInterrupt, setUpAllocator } from "./native/library.js";
-import { type EngineJob, frameKinds, maxJobBytes } from "./protocol.js";
+import { frameKinds, maxJobBytes } from "./protocol.js";
 
 /** The stream to the server. */
 const fd = 3;
@@ -43,7 +43,7 @@ function main(): void {
     stdout: false,
   });
   const say = (message: JobThreadMessage): void => {
-    thread.postMessage(message, []);
+    thread.postMessage(message, typeof message === "string" ? [] : [message.buffer]);
   };
   const interrupt = (): void => {
     clearTimeout(again);
@@ -64,7 +64,7 @@ function main(): void {
       case frameKinds.job:
         clearTimeout(again);
         control.reset();
-        say(JSON.parse(Buffer.from(payload).toString()) as EngineJob);
+        say(payload);
         break;
       case frameKinds.credit:
         control.addCredits(decodeNumber(payload));

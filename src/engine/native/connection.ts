@@ -122,7 +122,7 @@ export class Statement {
           throw failed();
         }
         if (found === pendingStates.noTasks) {
-          pause((performance.now() - startMs) / 20);
+          pause((performance.now() - startMs) / 40);
         }
       }
       result.made(duckdb.execute_pending(pending, result.address));
@@ -135,7 +135,7 @@ export class Statement {
 /** duckdb_pending_state */
 const pendingStates = { ready: 0, error: 2, noTasks: 3 } as const;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
-const longestPauseMs = 2;
+const longestPauseMs = 1;
 
 function pause(ms: number): void {
   Atomics.wait(nobodyWakes, 0, 0, Math.min(ms, longestPauseMs));

@@ -13,6 +13,8 @@ export class Instance {
   readonly #native: Native;
   readonly #handle: Pointer;
   readonly #memoryBytes: number;
+  /** Opened ahead, which takes a third of a millisecond; it has done nothing yet. */
+  #next: Connection | null = null;
 
   private constructor({ key, memoryBytes }: InstanceOptions, native: Native, handle: Pointer) {
     this.key = key;
@@ -43,8 +45,26 @@ export class Instance {
     return instance;
   }
 
-  /** @throws DuckDbError */
+  /** A connection that nobody has used. @throws DuckDbError */
   connect(): Connection {
+    const connection = this.#next ?? this.#open();
+    this.#next = null;
+    return connection;
+  }
+
+  /** Opens the next connection ahead. */
+  prepareNext(): void {
+    try {
+      this.#next ??= this.#open();
+    } catch (error) {
+      // Who asks for one is told what is wrong.
+      if (!(error instanceof DuckDbError)) {
+        throw error;
+      }
+    }
+  }
+
+  #open(): Connection {
     const connection = new Connection(this.#native, this.#handle, this.#memoryBytes);
     try {
       computeAhead(connection, "any");
@@ -56,6 +76,7 @@ export class Instance {
   }
 
   close(): void {
+    this.#next?.close();
     this.#native.duckdb.close(this.#native.memory.box(this.#handle));
   }
 }

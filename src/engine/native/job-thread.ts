@@ -4,6 +4,7 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 
+import { asBuffer } from "telemetry-service-client/shared/as-buffer";
 import { encodeFrame, encodeNumberFrame } from "../frames.js";
 import { MessageSlots } from "../message-slots.js";
 import { dataSegmentBytes } from "../process-memory.js";
@@ -27,8 +28,8 @@ export interface JobThreadData {
   readonly slotsFd: number | null;
 }
 
-/** What the thread receives: a job, or the order to close DuckDB and end. */
-export type JobThreadMessage = EngineJob | "close";
+/** What the thread receives: the payload of a job's frame, or the order to close DuckDB and end. */
+export type JobThreadMessage = Uint8Array<ArrayBuffer> | "close";
 
 function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const native = loadNative();
@@ -86,7 +87,8 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
       parentPort?.close();
       return;
     }
-    const end = runJob(instances, message, port);
+    const job = JSON.parse(asBuffer(message).toString()) as EngineJob;
+    const { end, tidyUp } = runJob(instances, job, port);
     // The next job writes to the slots again.
     if (shared) {
       control.awaitCredits(messagesAhead);
@@ -101,6 +103,7 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
         throw error;
       }
     }
+    tidyUp();
     if (dataSegmentBytes(process.pid) > mostBytes) {
       native.giveBack();
       mostBytes = Math.max(leastBytes, dataSegmentBytes(process.pid) + tryAgainBytes);

@@ -57,15 +57,32 @@ export class Instances {
   }
 }
 
-/** Runs a job. Every failure is part of what it returns. */
-export function runJob(instances: Instances, { instance: options, steps }: EngineJob, port: JobPort): JobEnd {
+/**
+ * Runs a job. Every failure is part of what it returns.
+ * @returns how it ended, and what closes its connection: nobody has to wait for that
+ */
+export function runJob(
+  instances: Instances,
+  { instance: options, steps }: EngineJob,
+  port: JobPort,
+): { readonly end: JobEnd; readonly tidyUp: () => void } {
   const peakMemory = startPeakMemory();
   const counts: StreamedCounts = { rows: 0, batches: 0, bytes: 0, truncated: false };
   const troubles: Troubles = { broken: false, outOfMemory: false };
   let failure: unknown = null;
+  let tidyUp = (): void => undefined;
   try {
     const instance = instances.get(options);
     const connection = instance.connect();
+    tidyUp = (): void => {
+      connection.close();
+      // It may refuse everything that follows.
+      if (troubles.broken) {
+        instances.discard(instance);
+      } else {
+        instance.prepareNext();
+      }
+    };
     try {
       port.serve(connection.handle);
       for (const step of steps) {
@@ -78,25 +95,20 @@ export function runJob(instances: Instances, { instance: options, steps }: Engin
       failure = error;
     } finally {
       port.serve(0);
-      connection.close();
-    }
-    note(troubles, failure);
-    // It may refuse everything that follows.
-    if (troubles.broken) {
-      instances.discard(instance);
     }
   } catch (error) {
     failure = error;
-    note(troubles, failure);
   }
+  note(troubles, failure);
   const { truncated, ...sent } = counts;
-  return {
+  const end: JobEnd = {
     ...outcome(failure, port.interrupted),
     ...sent,
     peakMemoryBytes: peakMemory(),
     ...(truncated ? { truncated } : {}),
     ...(troubles.outOfMemory ? { outOfMemory: true } : {}),
   };
+  return { end, tidyUp };
 }
 
 /** What was wrong with the engine, not with a statement. */
