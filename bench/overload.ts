@@ -18,7 +18,7 @@ const sampleMs = 250;
 const flatSeconds = 60;
 
 /** Figures, and what else is worth printing. */
-export interface Overload {
+interface Overload {
   readonly figures: readonly Figure[];
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -12,7 +12,7 @@ import { join, posix, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** One broken rule. */
-export interface Offence {
+interface Offence {
   /** Path below the checked directory, with forward slashes. */
   readonly file: string;
   /** Line number, from 1. */

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightReader } from "./flight-reader.js";
 
 /** What became of one attempt. */
-export interface Attempt {
+interface Attempt {
   /** `rows`, the name of a gRPC status as a number, or `given up` by the attacker. */
   readonly outcome: string;
   readonly ms: number;
 }
 
 /** What has to become of every attempt. */
-export interface Wanted {
+interface Wanted {
   readonly words: string;
   readonly outcome: RegExp;
 }

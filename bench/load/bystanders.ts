@@ -12,7 +12,7 @@ export interface Noticed {
 }
 
 /** Somebody who does one thing over and over. */
-export interface Bystander {
+interface Bystander {
   /** What was noticed since the last call. */
   look(): Noticed;
   /** Resolves when the last one is done. */

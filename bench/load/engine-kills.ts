@@ -7,7 +7,7 @@ import { childrenOf, signal } from "../../test/helpers/processes.js";
 import { vary } from "./attacks.js";
 
 /** What became of the queries. */
-export interface KillReport {
+interface KillReport {
   readonly kills: number;
   /** Whole and right. */
   readonly whole: number;

@@ -10,7 +10,7 @@ const flightService = "/arrow.flight.protocol.FlightService";
 const sameBytes = (bytes: Buffer): Buffer => bytes;
 
 /** What reading a result took. */
-export interface Reading {
+interface Reading {
   /** Until the first batch of rows. */
   readonly firstMs: number;
   readonly totalMs: number;

@@ -7,7 +7,7 @@ import { asking, type Noticed, probing, sending, startBystander } from "./bystan
 import { connectReader } from "./flight-reader.js";
 
 /** A server and those who use it. */
-export interface Hurting {
+interface Hurting {
   /** `host:port` of Flight SQL. */
   readonly analytics: string;
   /** `http://host:port`, with `/health`. */

@@ -10,7 +10,7 @@ import { serverProfileArguments } from "../profile/attach.js";
 import { bareEnvironment } from "../run/machine.js";
 
 /** A running maintenance server. */
-export interface MaintenanceProcess {
+interface MaintenanceProcess {
   readonly pid: number;
   readonly url: string;
   stop(): Promise<void>;

@@ -15,7 +15,7 @@ import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../src/runtime/text/sql-text.js";
 
 /** An object of the lake as the catalogue has it. */
-export interface LakeObject {
+interface LakeObject {
   readonly id: string;
   /** Relative to the lake's directory. */
   readonly path: string;

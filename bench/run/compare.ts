@@ -9,7 +9,7 @@ const leastChange = 0.05;
 const leastChangeWithoutRounds = 0.3;
 
 /** How a figure of the first run stands to the one of the second. */
-export interface Change {
+interface Change {
   readonly bench: string;
   readonly figure: string;
   readonly unit: string;

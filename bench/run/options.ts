@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 
 /** One option: the text after `--name` becomes a `T`. */
-export interface Option<T> {
+interface Option<T> {
   /** Null: left out unless it is given. */
   readonly fallback: string | null;
   readonly help: string;

@@ -7,7 +7,7 @@ import type { BenchResult, RunResult } from "./report.js";
 import { type Ended, runBench } from "./session.js";
 
 /** One bench and its settings. */
-export interface Planned {
+interface Planned {
   readonly bench: Bench;
   readonly settings: readonly string[];
 }

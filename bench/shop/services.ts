@@ -18,7 +18,7 @@ export type Step =
   | { readonly publish: string; readonly topic: string; readonly share?: number };
 
 /** Databases by `db.system.name`. */
-export type Database = "postgresql" | "redis" | "opensearch";
+type Database = "postgresql" | "redis" | "opensearch";
 
 /** Something a service answers to. */
 export interface Endpoint {

@@ -17,7 +17,7 @@ export interface Operation {
 }
 
 /** The two halves of a span's id. */
-export type SpanId = readonly [high: number, low: number];
+type SpanId = readonly [high: number, low: number];
 
 /** A span. Times are nanoseconds since the shop's begin. */
 export interface ShopSpan {
@@ -409,7 +409,7 @@ export class TraceMaker {
 }
 
 /** Sizes of a shop, and how many traces and other log records it has. */
-export interface ShopSize {
+interface ShopSize {
   readonly traces: number;
   readonly background: number;
   readonly bigBatches: number;

@@ -31,7 +31,7 @@ import { deleteMap, saveMap, type SavedMap, selectMap, type StoredMap } from "./
 import { createWebSchema } from "./web/web-schema.js";
 
 /** A request to an operation that asks the database. */
-export interface AdminCall extends Author {
+interface AdminCall extends Author {
   readonly operation: StoredOperationId;
   /** Decoded segments of the path, by name. */
   readonly path: Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ export interface AdminAnswer {
 }
 
 /** A key that was minted for a caller who had left. */
-export interface UndeliveredKey extends KeyReference, Author {}
+interface UndeliveredKey extends KeyReference, Author {}
 
 /** Options of {@link createAdminService}. */
 export interface AdminServiceOptions {

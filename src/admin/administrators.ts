@@ -11,7 +11,7 @@ export interface CallerStanding {
 }
 
 /** What `GET /api/audience-grants/my-audiences` tells of the database. Audiences are sorted. */
-export interface CallerAudiences extends CallerStanding {
+interface CallerAudiences extends CallerStanding {
   readonly read: readonly string[];
   readonly mint: readonly string[];
 }

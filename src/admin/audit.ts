@@ -44,7 +44,7 @@ export interface AuditedChange {
 }
 
 /** An entry as the list route shows it. */
-export interface AuditEntry {
+interface AuditEntry {
   readonly audit_id: number;
   readonly at: Date;
   readonly actor: string;
@@ -87,7 +87,7 @@ function detailsOf({ caller, origin }: Author, change: AuditedChange): Record<st
 }
 
 /** Which entries are listed: those before one of them, and of an action, an actor, a target. */
-export interface AuditQuery {
+interface AuditQuery {
   readonly limit: number;
   readonly offset: number;
   readonly before?: number | undefined;

@@ -46,13 +46,13 @@ export interface MintResult {
 }
 
 /** Options of {@link createClaims}. */
-export interface ClaimsOptions {
+interface ClaimsOptions {
   readonly policy: MintPolicy;
   readonly logger: Logger;
 }
 
 /** Serialises the claims of a process. */
-export interface Claims extends Component {
+interface Claims extends Component {
   /**
    * @param call the claimer's: what is past its deadline when its turn comes is not begun.
    * @throws ServiceError CLAIM_CONTENDED, FORBIDDEN, or OVERLOADED when too many wait.

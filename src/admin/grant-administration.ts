@@ -5,14 +5,14 @@ import { appendAudit, type AuditedChange, type Author } from "./audit.js";
 import { lockAudience, lockGroup } from "./locks.js";
 
 /** The triple that a grant is. `user:` and `key:` members are in lower case. */
-export interface GrantTriple {
+interface GrantTriple {
   readonly audience: string;
   readonly kind: "read" | "mint";
   readonly member: string;
 }
 
 /** A grant as the routes show it. */
-export interface GrantRow extends GrantTriple {
+interface GrantRow extends GrantTriple {
   readonly created_at: Date;
   readonly created_by: string;
 }

@@ -7,14 +7,14 @@ import { type Created, deleteGrantsOf, groupExists } from "./grant-administratio
 import { lockGroup } from "./locks.js";
 
 /** A group as the routes show it. */
-export interface GroupRow {
+interface GroupRow {
   readonly name: string;
   readonly created_at: Date;
   readonly created_by: string;
 }
 
 /** A member as the routes show it: `user:<email>` or `*`. */
-export interface GroupMemberRow {
+interface GroupMemberRow {
   readonly member: string;
   readonly created_at: Date;
   readonly created_by: string;

@@ -10,7 +10,7 @@ import { lockAudienceShared, lockCaller } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 
 /** The page of a list. */
-export interface KeyPage {
+interface KeyPage {
   readonly limit: number;
   readonly offset: number;
   readonly includeRevoked: boolean;

@@ -24,7 +24,7 @@ export interface MintPolicy {
 }
 
 /** What the database says about a caller and an audience. */
-export interface MintFacts {
+interface MintFacts {
   readonly isAdmin: boolean;
   /** A `mint` grant of the audience matches the caller. */
   readonly holdsGrant: boolean;
@@ -37,7 +37,7 @@ export interface MintFacts {
 }
 
 /** What follows. */
-export type MintDecision =
+type MintDecision =
   | { readonly kind: "mint" }
   | { readonly kind: "claim" }
   /** FORBIDDEN with this sentence. */

@@ -4,7 +4,7 @@ import type { Caller } from "../auth/caller.js";
 import { ServiceError } from "../runtime/errors.js";
 
 /** What to sum up. */
-export interface UsageQuery {
+interface UsageQuery {
   readonly keyId: string | null;
   readonly audience: string | null;
   readonly begin: Date;
@@ -13,7 +13,7 @@ export interface UsageQuery {
 }
 
 /** A sum. */
-export interface UsageRow {
+interface UsageRow {
   readonly at: Date;
   readonly key_id: string;
   readonly name: string;

@@ -71,7 +71,7 @@ const notTaken: ReadonlySet<string> = new Set([
 ]);
 
 /** A connection string as the driver takes it, and its TLS, which is undefined when the string does not say. */
-export interface ReadConnectionString {
+interface ReadConnectionString {
   readonly connectionString: string;
   readonly ssl: Ssl | undefined;
 }

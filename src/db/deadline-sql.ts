@@ -13,7 +13,7 @@ import { atMost } from "../runtime/at-most.js";
 import type { Component } from "../runtime/lifecycle.js";
 
 /** Options of {@link DeadlineSql}. */
-export interface DeadlineSqlOptions {
+interface DeadlineSqlOptions {
   /** The pool to begin with; not closed here. */
   readonly sql: Sql;
   /** Opens another pool like it, which is closed here. Without it the first pool is used to the end. */

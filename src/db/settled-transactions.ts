@@ -40,7 +40,7 @@ export interface CallSql {
 }
 
 /** Options of {@link callSql}. */
-export interface CallSqlOptions {
+interface CallSqlOptions {
   readonly database: Pick<DeadlineSql, "run">;
   /** Within this, from now on, everything is done or given up. */
   readonly deadlineMs: number;

@@ -66,7 +66,7 @@ export interface Encoder {
 }
 
 /** Options of {@link Batcher}. */
-export interface BatcherOptions {
+interface BatcherOptions {
   readonly encoder: Encoder;
   readonly committer: Pick<Committer, "commit">;
   /** Removes an object that was never published. */

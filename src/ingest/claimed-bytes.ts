@@ -11,7 +11,7 @@ const gzipLeastBytes = 18;
 const mostBytes = 64 * 1024 * 1024;
 
 /** What tells how large a body is. */
-export type Claimant = Pick<PendingRequest, "buffer" | "offset" | "length" | "code">;
+type Claimant = Pick<PendingRequest, "buffer" | "offset" | "length" | "code">;
 
 /** Bytes of a body once it is inflated, or as sent where it does not say. */
 export function claimedBytes({ buffer, offset, length, code }: Claimant): number {

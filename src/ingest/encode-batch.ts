@@ -23,7 +23,7 @@ import {
 import { full, SegmentBuilder, type SegmentBuilderOptions } from "./segment.js";
 
 /** One batch: bodies in shared memory, which stay in place until the answer. A request's source is its buffer. */
-export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
+interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
   readonly buffers: readonly SharedArrayBuffer[];
   /** Time of receipt: `insert_time` of every row, and of the objects' catalogue rows. */
   readonly receivedUnixNano: bigint;

@@ -11,7 +11,7 @@ import { JsonTranscoder } from "./body/json-transcoder.js";
 import type { BodyHead } from "./body-head.js";
 
 /** A protobuf message at `[start, end)` of `bytes`, with the reader's headroom and slack around it. */
-export interface LoadedRequest {
+interface LoadedRequest {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;

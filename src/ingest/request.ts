@@ -46,7 +46,7 @@ export function codeEncoding(code: number): BodyEncoding {
 }
 
 /** What became of the records of an accepted request. */
-export interface StoredCounts {
+interface StoredCounts {
   /** Records stored, now or earlier by the same bytes. */
   readonly records: number;
   readonly rejected: number;

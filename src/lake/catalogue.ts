@@ -51,7 +51,7 @@ export const attributePlaces = {
 } as const;
 
 /** Which partitions to find. */
-export interface PartitionQuery {
+interface PartitionQuery {
   readonly viewSet: TableName;
   readonly audiences: AudienceFilter;
   /** Inclusive bounds of the rows' times, nanoseconds since 1970 UTC. */
@@ -142,7 +142,7 @@ export interface BlockRecord extends BlockRow {
 }
 
 /** Which rows of `processes`, `streams` or `blocks` to read. */
-export interface CatalogueQuery {
+interface CatalogueQuery {
   readonly audiences: AudienceFilter;
   /** Only this process. */
   readonly processId?: string | undefined;

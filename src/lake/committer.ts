@@ -58,7 +58,7 @@ interface CommitRequest {
 }
 
 /** Options of {@link createCommitter}. */
-export interface CommitterOptions {
+interface CommitterOptions {
   /** What has no answer by its deadline may still be committed. */
   readonly sql: Pick<DeadlineSql, "run">;
   readonly logger: Logger;

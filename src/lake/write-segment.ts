@@ -27,7 +27,7 @@ export interface AudienceGroup {
 }
 
 /** How a segment is written. */
-export interface SegmentWrite {
+interface SegmentWrite {
   /** When the batch was received, milliseconds since 1970 UTC. */
   readonly insertTimeMs: number;
   readonly compression: Compression;

@@ -6,7 +6,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { readPrivateFile, writePrivateFile } from "telemetry-service-client/shared/private-file";
 
 /** What the library stores of a model; the fields that it looks things up by are named. */
-export interface StoredPayload {
+interface StoredPayload {
   readonly [field: string]: unknown;
   readonly grantId?: string;
   readonly uid?: string;
@@ -16,7 +16,7 @@ export interface StoredPayload {
 }
 
 /** What the library asks of a store, for one model. */
-export interface ModelStore {
+interface ModelStore {
   upsert(id: string, payload: StoredPayload, expiresInSeconds: number | undefined): Promise<void>;
   find(id: string): Promise<StoredPayload | undefined>;
   findByUid(uid: string): Promise<StoredPayload | undefined>;

@@ -21,7 +21,7 @@ import { type Block, blockName, type FillPoint, lengthOfBlock } from "./blocks.j
 import type { ObjectCacheCounts } from "./object-cache-counts.js";
 
 /** Options of {@link DiskBlocks.open}. */
-export interface DiskBlocksOptions {
+interface DiskBlocksOptions {
   /** Made when missing; this process alone uses it. */
   readonly directory: string;
   readonly maxBytes: number;
@@ -33,7 +33,7 @@ export interface DiskBlocksOptions {
 }
 
 /** A block that an earlier process left. */
-export interface FoundBlock extends Block {
+interface FoundBlock extends Block {
   /** How long ago its object was known to exist, in milliseconds. */
   readonly ageMs: number;
 }

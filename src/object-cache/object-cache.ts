@@ -34,7 +34,7 @@ import type { ObjectCacheCounts } from "./object-cache-counts.js";
 import type { Origin } from "./origin.js";
 
 /** What the cache is made of. */
-export interface ObjectCacheOptions {
+interface ObjectCacheOptions {
   readonly origin: Origin;
   readonly memoryBytes: number;
   /** Null: nothing is kept on a disk. */

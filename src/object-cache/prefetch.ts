@@ -7,7 +7,7 @@ import type { ObjectCache } from "./object-cache.js";
 import type { ObjectCacheCounts } from "./object-cache-counts.js";
 
 /** A line of a request. */
-export interface PrefetchItem {
+interface PrefetchItem {
   readonly key: string;
   /** Bytes of the object, as its caller knows it. One of another size is not fetched. */
   readonly size: number;

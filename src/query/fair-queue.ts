@@ -9,7 +9,7 @@ import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
 import { abortReason, ServiceError } from "../runtime/errors.js";
 
 /** Options of {@link FairQueue}. */
-export interface FairQueueOptions {
+interface FairQueueOptions {
   /** Queries that run at a time. */
   readonly places: number;
   /** Queries that may wait; further ones are refused with OVERLOADED. */

@@ -58,7 +58,7 @@ export interface QueryRange {
 export const noRange: QueryRange = { beginNs: null, endNs: null };
 
 /** What {@link planSources} needs beside the query. */
-export interface PlanContext {
+interface PlanContext {
   readonly sql: Sql;
   readonly files: LakeFiles;
   readonly audiences: AudienceFilter;

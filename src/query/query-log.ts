@@ -42,7 +42,7 @@ export interface QueryLog extends Component {
 }
 
 /** Options of {@link createQueryLog}. */
-export interface QueryLogOptions {
+interface QueryLogOptions {
   readonly sql: Sql;
   /** Opens another pool like `sql`; see deadline-sql.ts. */
   readonly reopen: () => Sql;

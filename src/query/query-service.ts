@@ -48,7 +48,7 @@ export interface ClusterService {
 }
 
 /** A query as it is run. */
-export interface QueryRequest {
+interface QueryRequest {
   readonly sql: string;
   readonly range: QueryRange;
   /** Values of a prepared statement's parameters, once for each time that it runs; none: it has no parameters. */
@@ -58,7 +58,7 @@ export interface QueryRequest {
 }
 
 /** A query that has begun. */
-export interface RunningQuery extends QueryStream {
+interface RunningQuery extends QueryStream {
   /** Objects of the lake that it reads. */
   readonly objects: number;
 }

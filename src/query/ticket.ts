@@ -24,13 +24,13 @@ export interface StatementContent {
 }
 
 /** An opened ticket or handle. */
-export interface OpenedStatement extends StatementContent {
+interface OpenedStatement extends StatementContent {
   /** Different for each that was ever written, but for a renewed ticket, which has that of the first. */
   readonly id: string;
 }
 
 /** What a signed text may be used for: fetching a result, or naming a prepared statement. */
-export type TicketUse = "ticket" | "statement";
+type TicketUse = "ticket" | "statement";
 
 /** Life of a prepared statement's handle in milliseconds. */
 export const statementLifeMs = 24 * 3600_000;

@@ -4,7 +4,7 @@ import type { Sql } from "../db/sql.js";
 import type { RowField } from "./sql/json-rows.js";
 
 /** A row of the view `usage`. */
-export interface UsageRecord {
+interface UsageRecord {
   /** Beginning of the hour. */
   readonly hour: Date;
   readonly keyId: string;

@@ -23,21 +23,21 @@ interface ActorBaseOptions<M, S> {
 }
 
 /** An actor that handles one message at a time. */
-export interface SingleActorOptions<M, S = undefined> extends ActorBaseOptions<M, S> {
+interface SingleActorOptions<M, S = undefined> extends ActorBaseOptions<M, S> {
   readonly handle: (message: M, state: S) => Promise<void> | void;
   readonly handleBatch?: never;
   readonly maxBatch?: never;
 }
 
 /** An actor that takes everything that waits, at most `maxBatch` messages (default: no bound), at once. */
-export interface BatchActorOptions<M, S = undefined> extends ActorBaseOptions<M, S> {
+interface BatchActorOptions<M, S = undefined> extends ActorBaseOptions<M, S> {
   readonly handle?: never;
   readonly handleBatch: (messages: M[], state: S) => Promise<void> | void;
   readonly maxBatch?: number;
 }
 
 /** Options of {@link Actor}: either `handle` or `handleBatch`. */
-export type ActorOptions<M, S = undefined> = SingleActorOptions<M, S> | BatchActorOptions<M, S>;
+type ActorOptions<M, S = undefined> = SingleActorOptions<M, S> | BatchActorOptions<M, S>;
 
 /** Synchronous handlers give the event loop a turn after this many steps. */
 const stepsPerTurn = 512;

@@ -14,7 +14,7 @@ export interface Attempt {
 }
 
 /** Options of {@link Breaker}. */
-export interface BreakerOptions {
+interface BreakerOptions {
   /** Failures in a row that open it. */
   readonly failures: number;
   readonly pauseMs: number;

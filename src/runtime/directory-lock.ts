@@ -19,7 +19,7 @@ import path from "node:path";
 import { ServiceError } from "./errors.js";
 
 /** A lock that is held; `release` gives it back, and so does the end of the process. */
-export interface DirectoryLock {
+interface DirectoryLock {
   release(): Promise<void>;
 }
 

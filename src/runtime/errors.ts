@@ -41,7 +41,7 @@ export const errorCatalogue = {
 export type ErrorCode = keyof typeof errorCatalogue;
 
 /** Extra facts about a {@link ServiceError}. */
-export interface ServiceErrorOptions {
+interface ServiceErrorOptions {
   /** What led to it; kept for the log, never shown to a caller. */
   readonly cause?: unknown;
   /** Seconds after which a retry makes sense (`Retry-After`, RFC 9110 section 10.2.3). */

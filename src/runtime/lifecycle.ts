@@ -151,7 +151,7 @@ export interface SignalSource {
 }
 
 /** What {@link installSignalHandlers} needs. */
-export interface SignalOptions {
+interface SignalOptions {
   readonly scope: Component;
   /** Longest drain in milliseconds; what is not done by then is cut off. */
   readonly graceMs: number;

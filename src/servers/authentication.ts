@@ -19,7 +19,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 
 /** What {@link startAuthentication} needs. */
-export interface AuthenticationOptions {
+interface AuthenticationOptions {
   readonly config: Pick<
     Config<"ingestion"> | Config<"analytics">,
     | "disableAuth"
@@ -40,7 +40,7 @@ export interface AuthenticationOptions {
 }
 
 /** The authentication of a server; its parts belong to the scope that it was started in. */
-export interface Authentication {
+interface Authentication {
   readonly authenticator: Authenticator;
   /** The key store, which other threads can share; null under `--disable-auth`. */
   readonly keys: KeyAuthenticator | null;

@@ -8,7 +8,7 @@ import { type IngestionServer, type IngestionServerOptions, startIngestionServer
 import { objectStoreUriOf } from "./stores.js";
 
 /** As for the ingestion server; where data lies follows from the configuration. */
-export type IngestionProcessOptions = Omit<IngestionServerOptions, "connectionString" | "objectStoreUri">;
+type IngestionProcessOptions = Omit<IngestionServerOptions, "connectionString" | "objectStoreUri">;
 
 /**
  * Starts the ingestion server in `scope`, after an embedded Postgres when no database is configured.

@@ -27,7 +27,7 @@ import { startRetiredSweep } from "./retired-sweep.js";
 import { openPool, readyWith } from "./stores.js";
 
 /** What maintenance needs beside its configuration. */
-export interface MaintenanceServerOptions {
+interface MaintenanceServerOptions {
   readonly config: Config<"maintenance">;
   /** Of the telemetry database, whose schema must be there. */
   readonly connectionString: string;

@@ -43,7 +43,7 @@ import { startWebServer, type WebServer } from "./web.js";
 import { objectStoreUriOf } from "./stores.js";
 
 /** What {@link startMonolith} needs. */
-export interface MonolithOptions {
+interface MonolithOptions {
   readonly config: Config<"monolith">;
   readonly telemetry: ProcessTelemetry;
   /** Owns everything that is started, also when a later start fails. */

@@ -25,7 +25,7 @@ import { Periodic } from "../runtime/periodic.js";
 import { objectStoreUriOf } from "./stores.js";
 
 /** What the object cache needs beside its configuration. */
-export interface ObjectCacheServerOptions {
+interface ObjectCacheServerOptions {
   readonly config: Config<"object-cache">;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -34,7 +34,7 @@ export interface ObjectCacheServerOptions {
 }
 
 /** A running object cache. */
-export interface ObjectCacheServer extends Component {
+interface ObjectCacheServer extends Component {
   readonly address: { readonly host: string; readonly port: number };
 }
 

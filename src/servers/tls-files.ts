@@ -45,7 +45,7 @@ interface Files {
 }
 
 /** The files of a listener. New contents take effect within a minute. */
-export class TlsFiles implements Component {
+class TlsFiles implements Component {
   readonly name = "certificate";
   readonly credentials: RenewableCredentials;
   readonly #files: Files;

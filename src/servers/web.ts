@@ -41,7 +41,7 @@ import { type AdminPool, startAdminPool } from "../workers/admin-client.js";
 import { objectStoreUriOf } from "./stores.js";
 
 /** What the web server needs beside its configuration. */
-export interface WebServerOptions {
+interface WebServerOptions {
   readonly config: Config<"web">;
   /** Of the telemetry database; null only under `--disable-auth`. */
   readonly connectionString: string | null;

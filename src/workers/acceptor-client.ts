@@ -23,7 +23,7 @@ import type { Logger } from "../runtime/log/log.js";
 import { Channel } from "../runtime/threads/channel.js";
 
 /** Options of {@link startAcceptor}. */
-export interface AcceptorOptions extends Omit<AcceptorSettings, "auth" | "closed" | "metricsContentType"> {
+interface AcceptorOptions extends Omit<AcceptorSettings, "auth" | "closed" | "metricsContentType"> {
   readonly sink: IngestSink;
   readonly authenticator: Authenticator;
   /** Called for every thread, because a handle serves one. */

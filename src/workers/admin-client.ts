@@ -15,7 +15,7 @@ export interface AdminThread {
 }
 
 /** Options of {@link startAdminPool}. */
-export type AdminPoolOptions = AdminThread["settings"] & {
+type AdminPoolOptions = AdminThread["settings"] & {
   readonly logger: Logger;
   readonly metrics: Metrics;
 };

@@ -8,7 +8,7 @@ import type { Metrics } from "../runtime/metrics.js";
 import { TaskPool } from "../runtime/threads/task-pool.js";
 
 /** How batches are encoded, and where the objects go. */
-export interface EncodeSettings extends EncodeOptions {
+interface EncodeSettings extends EncodeOptions {
   readonly objectStoreUri: string;
 }
 
@@ -19,7 +19,7 @@ export interface EncodeThread {
 }
 
 /** Options of {@link startEncodePool}. */
-export interface EncodePoolOptions extends EncodeSettings {
+interface EncodePoolOptions extends EncodeSettings {
   readonly threads: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -27,7 +27,7 @@ export interface EncodePoolOptions extends EncodeSettings {
 }
 
 /** The encode pool as a component. */
-export type EncodePool = Encoder & Component;
+type EncodePool = Encoder & Component;
 
 /**
  * Starts the threads that turn batches into objects.

@@ -12,7 +12,7 @@ export interface GateMethods {
 }
 
 /** What {@link createGateThread} takes. */
-export interface GateThreadOptions {
+interface GateThreadOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Heap of a thread, in MB. Default 1024: the largest trees that pass have 30 MB of JSON and take 250 to 500. */

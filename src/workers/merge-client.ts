@@ -20,7 +20,7 @@ export interface MergeThread {
 }
 
 /** What the pool is made of. Fewer threads of DuckDB are used when memory does not suffice. */
-export interface MergePoolOptions extends Omit<MergerOptions, "limits">, MergeEngineLimits {
+interface MergePoolOptions extends Omit<MergerOptions, "limits">, MergeEngineLimits {
   readonly logger: Logger;
   readonly metrics: Metrics;
 }

@@ -49,7 +49,7 @@ const programs = {
 const restartMs = 200;
 
 /** The whole environment of a place's processes, but for what its role always has. */
-export type EnvironmentOf = (role: Role, name: string) => Readonly<Record<string, string>>;
+type EnvironmentOf = (role: Role, name: string) => Readonly<Record<string, string>>;
 
 export interface Cluster {
   readonly places: readonly Place[];

@@ -13,7 +13,7 @@ import { childrenOf, portsOf, signal } from "../helpers/processes.js";
 import { database, type FaultRecord, objectServer } from "./record.js";
 
 /** What the lanes work with. */
-export interface FaultContext {
+interface FaultContext {
   readonly cluster: Cluster;
   readonly sql: Sql;
   readonly lake: TrialLake;

@@ -16,7 +16,7 @@ export interface Reads {
 }
 
 /** What readers work with. */
-export interface ReadContext {
+interface ReadContext {
   readonly key: string;
   readonly ledger: Ledger;
   readonly record: FaultRecord;

@@ -22,7 +22,7 @@ import { createFaultRecord, type FaultRecord } from "./record.js";
 
 const senders = 6;
 
-export interface TrialOptions {
+interface TrialOptions {
   /** Stopped by whoever started it. */
   readonly lake: TrialLake;
   /** Empty; of the database, and of what servers keep. */

@@ -10,7 +10,7 @@ import { lastingDirectory } from "./run-directory.js";
 const run = promisify(execFile);
 
 /** A directory with `python` and the programs of packages, or why there is none. */
-export type PythonPrograms = { readonly bin: string } | { readonly missing: string };
+type PythonPrograms = { readonly bin: string } | { readonly missing: string };
 
 /**
  * Installs packages into a virtual environment that is found again.

@@ -11,7 +11,7 @@ export const defaultCallbackPort = 48_080;
 const callbackPath = "/callback";
 
 /** A redirect that came with the right state. */
-export interface Callback {
+interface Callback {
   /** The whole address, query included. */
   readonly url: URL;
   /** Tells the person in the browser how it ended. */

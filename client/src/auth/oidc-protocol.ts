@@ -15,7 +15,7 @@ import type { StoredLogin } from "./token-file.js";
 const requestTimeoutSeconds = 10;
 
 /** Who asks whom. */
-export interface OidcClient {
+interface OidcClient {
   readonly issuer: string;
   readonly clientId: string;
   /** Some providers require one even with PKCE. */
@@ -27,7 +27,7 @@ export interface OidcClient {
 }
 
 /** A login that waits for the browser. */
-export interface BrowserLogin {
+interface BrowserLogin {
   /** Where to send the browser. */
   readonly url: string;
   readonly state: string;

@@ -5,7 +5,7 @@ import { CredentialError } from "./credential-error.js";
 import { member } from "../shared/json-member.js";
 
 /** A named entry of the `profiles` map of the per-user config file. */
-export interface Profile {
+interface Profile {
   /** File that holds an API key, relative to the config file's directory unless absolute. */
   readonly apiKeyFile: string | null;
 }

@@ -26,7 +26,7 @@ export interface QueryCommand {
 }
 
 /** How {@link runQuery} ended; failures are thrown. */
-export type QueryEnd = "complete" | "reader-gone" | "interrupted";
+type QueryEnd = "complete" | "reader-gone" | "interrupted";
 
 /**
  * Runs the statement and prints its result on stdout as it arrives.

@@ -96,7 +96,7 @@ export function flag(name: string, help: string): Setting<boolean> {
 }
 
 /** Settings by the names that a command reads them under. */
-export type Settings = Readonly<Record<string, Setting<unknown>>>;
+type Settings = Readonly<Record<string, Setting<unknown>>>;
 
 /** The values of settings. */
 export type Values<S extends Settings> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never };

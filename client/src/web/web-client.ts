@@ -26,7 +26,7 @@ export interface WebRequest {
 }
 
 /** Where requests go. */
-export interface WebClientOptions {
+interface WebClientOptions {
   /** `http(s)://host:port` with the base path, with or without a slash at its end. */
   readonly url: string;
   readonly idToken: string;

@@ -6,7 +6,7 @@ import type { Created } from "../grant-administration.js";
 import type { Page } from "../../wire/web/operation.js";
 
 /** A folder as the routes show it. */
-export interface FolderRow {
+interface FolderRow {
   readonly name: string;
   readonly created_at: Date;
   readonly created_by: string;

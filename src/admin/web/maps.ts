@@ -5,7 +5,7 @@ import { appendAudit, type Author } from "../audit.js";
 import type { Page } from "../../wire/web/operation.js";
 
 /** A map as the routes show it. */
-export interface MapRow {
+interface MapRow {
   readonly file: string;
   readonly bytes: number;
   readonly updated_at: Date;

@@ -11,7 +11,7 @@ import { isAdministrator } from "../administrators.js";
 import { lockScreen } from "../locks.js";
 
 /** A screen without what it shows. */
-export interface ScreenRow {
+interface ScreenRow {
   readonly name: string;
   readonly folder: string | null;
   readonly version: number;
@@ -22,12 +22,12 @@ export interface ScreenRow {
 }
 
 /** A screen. */
-export interface Screen extends ScreenRow {
+interface Screen extends ScreenRow {
   readonly config: unknown;
 }
 
 /** A version of a screen without what it showed. */
-export interface ScreenVersionRow {
+interface ScreenVersionRow {
   readonly version: number;
   readonly folder: string | null;
   readonly saved_at: Date;

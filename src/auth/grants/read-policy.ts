@@ -32,7 +32,7 @@ export interface ReadPolicy extends Component {
 }
 
 /** Options of the read policy. */
-export interface ReadPolicyOptions {
+interface ReadPolicyOptions {
   /** Not closed here. */
   readonly sql: Sql;
   /** Opens another pool like `sql`, for when its connections hang; see deadline-sql.ts. */

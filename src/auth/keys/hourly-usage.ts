@@ -22,7 +22,7 @@ import type { KeyHourUsage } from "./usage-counts.js";
 const maxRowsPerStatement = 1000;
 
 /** Options of {@link HourlyUsage}. */
-export interface HourlyUsageOptions {
+interface HourlyUsageOptions {
   readonly sql: Pick<DeadlineSql, "run">;
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -42,7 +42,7 @@ const firstBackoffMs = 100;
 const maxBackoffMs = 2000;
 
 /** Options of the key-lookup actor. */
-export interface KeyLookupOptions {
+interface KeyLookupOptions {
   /** Its deadline bounds a look-up; at most `ttlMs`, or slow answers would be worth nothing. */
   readonly sql: DeadlineSql;
   readonly table: KeyTable;

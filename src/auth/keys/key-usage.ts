@@ -22,7 +22,7 @@ const maxRowsPerStatement = 1000;
 const maxPending = 100_000;
 
 /** Options of the usage writer. */
-export interface KeyUsageOptions {
+interface KeyUsageOptions {
   readonly sql: DeadlineSql;
   readonly table: KeyTable;
   /** Uses since the last call, once per key; see `SharedKeyCacheWriter.takeUses`. */

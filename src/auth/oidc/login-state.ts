@@ -22,7 +22,7 @@ const browserBytes = 32;
 const maxStateCharacters = 8192;
 
 /** What a login needs on its way to the provider. */
-export interface BegunLogin {
+interface BegunLogin {
   /** Names the browser's cookie of this login. */
   readonly id: string;
   readonly state: string;
@@ -33,7 +33,7 @@ export interface BegunLogin {
 }
 
 /** What a login needs when it comes back. */
-export interface RedeemedLogin {
+interface RedeemedLogin {
   readonly issuer: string;
   readonly returnTo: string;
   readonly nonce: string;
@@ -41,7 +41,7 @@ export interface RedeemedLogin {
 }
 
 /** Options of {@link LoginStates}. */
-export interface LoginStatesOptions {
+interface LoginStatesOptions {
   /** `SVC_STATE_SECRET`. */
   readonly secret: string;
   /** Milliseconds since the epoch. */

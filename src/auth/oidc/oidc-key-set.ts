@@ -32,7 +32,7 @@ const retryMs = 1000;
 export class KeySetUnavailable extends Error {}
 
 /** Options of {@link OidcKeySet}. */
-export interface OidcKeySetOptions {
+interface OidcKeySetOptions {
   readonly issuer: OidcIssuer;
   readonly refreshIntervalMs: number;
   readonly clock: SharedClock;

@@ -36,7 +36,7 @@ const metadataLifeMs = 3600_000;
 const retryMs = 1000;
 
 /** Options of {@link OidcLogin}. */
-export interface OidcLoginOptions {
+interface OidcLoginOptions {
   /** The accepted issuers; a login that names none goes to the first. */
   readonly issuers: readonly OidcIssuer[];
   /** For providers that require one beside PKCE (`SVC_OIDC_CLIENT_SECRET`). */
@@ -53,7 +53,7 @@ export interface OidcLoginOptions {
 }
 
 /** What a provider gave. */
-export interface ProviderTokens {
+interface ProviderTokens {
   readonly idToken: string;
   /** Null when the provider gave none. */
   readonly refreshToken: string | null;

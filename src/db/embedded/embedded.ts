@@ -46,7 +46,7 @@ import {
 import { type ClusterSpec, endLeftovers, type Postmaster, portTaken, startPostmaster } from "./embedded-process.js";
 import { connect, sqlState } from "../sql.js";
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** The service's data directory; the cluster lives in its folder `postgres`. Made when missing. */
   readonly dataDirectory: string;
   readonly logger: Logger;

@@ -3,7 +3,7 @@ export const frameMagic = 0xfd2fb528;
 /** The longest head, with the magic number. */
 export const mostHeadBytes = 18;
 
-export interface FrameHead {
+interface FrameHead {
   readonly hasReservedBit: boolean;
   readonly hasChecksum: boolean;
   /** Where the id of a dictionary is, which ends at `sizeAt`. */

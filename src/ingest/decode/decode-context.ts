@@ -46,7 +46,7 @@ export const rejectReason = {
 } as const;
 
 /** Counts and time bounds that records must not leave a trace in when they are discarded together. */
-export interface RecordCounts {
+interface RecordCounts {
   readonly records: number;
   readonly rejected: number;
   readonly rejectedReason: string | null;

@@ -10,7 +10,7 @@ import { packValues, SharedValues } from "../rows/shared-values.js";
 import { appendText } from "./text.js";
 
 /** A scope, ready for the scope columns of any table. */
-export interface ScopeValues {
+interface ScopeValues {
   /** For target, version, properties and dropped count, in the order of TableState.scopeColumns. */
   readonly values: SharedValues;
   readonly droppedAttributes: number;

@@ -2,7 +2,7 @@
 import type { ProcessIdentity } from "./identity.js";
 
 /** A block whose rows are in the segment. */
-export interface DecodedBlock {
+interface DecodedBlock {
   readonly blockId: string;
   readonly process: ProcessIdentity;
   /** Times of the first and last row. */

@@ -68,7 +68,7 @@ export function createAudienceIdentity(audience: string | null, ordinal: number)
 }
 
 /** What a resource says, before it belongs to an audience. */
-export interface ResourceFacts {
+interface ResourceFacts {
   /** Texts of the {@link namedAttributes} that it holds. */
   readonly named: ReadonlyMap<string, string>;
   /** All attributes as a JSON object, UTF-8; of memory that is used again. */

@@ -3,7 +3,7 @@ import type { Column, RunColumn, Utf8Column } from "../../lake/tables/columns.js
 import { type ColumnsOf, createColumns, type TableName, tables } from "../../lake/tables/tables.js";
 
 /** Columns that every table has: who sent the row, and through which scope. */
-export interface CommonColumns {
+interface CommonColumns {
   readonly target: RunColumn;
   readonly scope_version: RunColumn;
   readonly scope_properties: RunColumn;

@@ -5,7 +5,7 @@ import { followSignals } from "telemetry-service-client/shared/abort";
 import type { ByteRange, OnBytes } from "../store/object-store.js";
 
 /** Milliseconds. */
-export interface CacheTiming {
+interface CacheTiming {
   readonly connectMs: number;
   /** From the start of a request to the first byte of its body. */
   readonly firstByteMs: number;

@@ -11,7 +11,7 @@ import type { ByteRange, OnBytes, RemoteObjects } from "../store/object-store.js
 import { type CacheClient, CacheFailure } from "./cache-client.js";
 
 /** What reads are made of. */
-export interface CachedReadsOptions {
+interface CachedReadsOptions {
   readonly remote: RemoteObjects;
   /** Closed at the end. */
   readonly client: CacheClient;

@@ -33,7 +33,7 @@ import {
 } from "./row-group-files.js";
 
 /** What the cache is made of. */
-export interface CachedFilesOptions {
+interface CachedFilesOptions {
   readonly remote: RemoteObjects;
   /** The store itself, where `remote` reads through an object cache: asked when what came may be wrong. */
   readonly origin?: RemoteObjects;

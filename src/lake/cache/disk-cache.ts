@@ -39,7 +39,7 @@ export interface WantedFile {
 }
 
 /** Files of a caller; absolute names in the order in which they were wanted. */
-export interface HeldCacheFiles {
+interface HeldCacheFiles {
   readonly files: readonly string[];
   /** @param suspect what is in the files is to be proved before their next use */
   release(suspect: boolean): void;

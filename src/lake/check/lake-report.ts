@@ -28,7 +28,7 @@ export type LakeProblemKind =
   | "returned";
 
 /** One object that is not as it should be. */
-export interface LakeProblem {
+interface LakeProblem {
   readonly kind: LakeProblemKind;
   readonly path: string;
   readonly view: string | null;

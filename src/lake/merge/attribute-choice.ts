@@ -31,7 +31,7 @@ const preferred: ReadonlySet<string> = new Set([
 ]);
 
 /** How often an attribute occurs in rows that were counted. */
-export interface AttributeCount {
+interface AttributeCount {
   readonly name: string;
   readonly rows: number;
 }

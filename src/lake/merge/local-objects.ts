@@ -15,10 +15,10 @@ import type { MergeSource } from "./merge-plan.js";
 import { everyValueSql } from "./merge-sql.js";
 
 /** What has to be known of an object to bring it. */
-export type BroughtSource = Pick<MergeSource, "path" | "fileBytes" | "rowCount">;
+type BroughtSource = Pick<MergeSource, "path" | "fileBytes" | "rowCount">;
 
 /** Sources with their files, until they are let go. */
-export interface LocalObjects<S extends BroughtSource> {
+interface LocalObjects<S extends BroughtSource> {
   readonly files: readonly (S & { readonly file: string })[];
   /** Removes what was brought; the store's own files stay. */
   release(): void;

@@ -45,7 +45,7 @@ export interface Chore {
 }
 
 /** What maintenance works with. */
-export interface MaintenanceOptions {
+interface MaintenanceOptions {
   /** A pool of one connection, whose session is what leads. */
   readonly sql: Sql;
   readonly merger: {

@@ -49,7 +49,7 @@ export function pathsOf(objects: readonly Pick<MergedObject, "path" | "rollup">[
 }
 
 /** What one object is made from. */
-export interface ObjectOrder {
+interface ObjectOrder {
   readonly table: TableName;
   readonly audience: string | null;
   readonly level: 1 | 2 | 3;
@@ -129,7 +129,7 @@ const maxTextLength = 1 << 20;
 const rowsPerText = 64;
 
 /** Texts that repeat in some sources, for objects of enough rows. */
-export interface ListedTexts {
+interface ListedTexts {
   /** Those of an object with so many rows. */
   forRows(rows: number): RepeatedTexts;
 }

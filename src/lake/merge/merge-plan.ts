@@ -74,7 +74,7 @@ export function mergeStepsOf<S extends MergeSource>(sources: readonly S[], limit
 }
 
 /** How many rows of a step fall into a bucket (its number counts from 1970); null: rows without a time. */
-export interface BucketCount {
+interface BucketCount {
   readonly bucket: bigint | null;
   readonly rows: number;
 }

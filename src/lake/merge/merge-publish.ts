@@ -149,7 +149,7 @@ async function insertPartition(
 }
 
 /** What partitions have in common, and so an object that they are joined into. */
-export interface CommonFacts {
+interface CommonFacts {
   /** Null when they are not known of each, or more than asked for. */
   readonly processIds: readonly string[] | null;
   /** Each of them is sorted. */

@@ -108,7 +108,7 @@ interface MergeTarget {
 }
 
 /** Merges what has rows in a range. Times are nanoseconds since 1970 UTC. */
-export interface MergeOfRange extends MergeTarget {
+interface MergeOfRange extends MergeTarget {
   readonly beginNs: bigint;
   /** Excluded. */
   readonly endNs: bigint;

@@ -34,7 +34,7 @@ export function writeRunDefinitionLevels(out: ByteBuffer, column: RunColumn): vo
 }
 
 /** Where the lists of rows `[from, to)` begin and end, and how many level entries they take. */
-export interface ListRange {
+interface ListRange {
   readonly from: number;
   readonly to: number;
   readonly firstElement: number;

@@ -14,7 +14,7 @@ export interface FilePart {
 }
 
 /** A row group of a file. */
-export interface RowGroup {
+interface RowGroup {
   /** Its column chunks, and its bloom filters. */
   readonly parts: readonly FilePart[];
   /** Bounds of its column `time`, nanoseconds since 1970 UTC; null when they are not told. */

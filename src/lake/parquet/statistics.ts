@@ -22,7 +22,7 @@ export function constantStatistics(nulls: number, value: Uint8Array): Statistics
 }
 
 /** Smallest and largest value as low and high words; only meaningful when there is a value. */
-export interface WordBounds {
+interface WordBounds {
   readonly minLow: number;
   readonly minHigh: number;
   readonly maxLow: number;

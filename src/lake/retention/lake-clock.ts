@@ -19,7 +19,7 @@ import type { ObjectStore } from "../store/object-store.js";
 import { identityDirectory } from "./lake-identity.js";
 
 /** How much a clock may be off, in milliseconds. */
-export interface ClockLimits {
+interface ClockLimits {
   /** Between the database and this machine. */
   readonly differenceMs: number;
   /** From one look to the next. */

@@ -104,7 +104,7 @@ async function deleteBlocks(
 }
 
 /** What had no blocks. */
-export interface IdleRemoved {
+interface IdleRemoved {
   readonly streams: number;
   readonly processes: number;
 }

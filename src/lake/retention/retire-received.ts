@@ -2,7 +2,7 @@
 import type { Sql } from "../../db/sql.js";
 
 /** What one statement took. */
-export interface RetiredBatch {
+interface RetiredBatch {
   readonly objects: number;
   readonly rows: number;
   /** There may be more. */

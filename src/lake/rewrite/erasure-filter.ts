@@ -4,7 +4,7 @@ import type { RowCondition } from "../merge/merge-sql.js";
 import type { TableName } from "../tables/tables.js";
 
 /** What rows have in common. */
-export type ErasureCondition =
+type ErasureCondition =
   | { readonly kind: "service"; readonly name: string }
   | { readonly kind: "process"; readonly processId: string }
   | { readonly kind: "trace"; readonly traceId: string }

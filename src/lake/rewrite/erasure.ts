@@ -26,7 +26,7 @@ import { engineFor, objectsPerStep, selectRewriteSources, withLockedTable, withR
 import type { MergeProcess } from "../merge/merge-engine.js";
 
 /** An erasure that was asked for. */
-export interface Erasure {
+interface Erasure {
   readonly taskId: string;
   readonly filter: ErasureFilter;
   /** When it was asked for, in seconds since 1970. */

@@ -55,7 +55,7 @@ export interface RewriteOrder {
 }
 
 /** What became of one object. */
-export interface Replaced {
+interface Replaced {
   readonly rowsRemoved: number;
   /** False: no row was left, and no object. */
   readonly rewritten: boolean;

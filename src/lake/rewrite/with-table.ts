@@ -73,7 +73,7 @@ export function engineFor(
 }
 
 /** Which partitions to look through. */
-export interface SourceQuery {
+interface SourceQuery {
   readonly viewSet: TableName;
   readonly audience: string | null;
   /** Bounds of their rows' times, nanoseconds since 1970; the second one is excluded. */
@@ -91,7 +91,7 @@ export interface SourceQuery {
 }
 
 /** A partition to look through. */
-export interface ReceivedSource extends RewriteSource {
+interface ReceivedSource extends RewriteSource {
   /** When its first row was received, in seconds since 1970. A row that says earlier was stamped by a clock behind. */
   readonly receivedFromSeconds: number;
 }

@@ -19,7 +19,7 @@ export interface Rollup extends Written {
 }
 
 /** A merged object as a file that is not in the store yet. */
-export interface FinishedObject {
+interface FinishedObject {
   readonly table: TableName;
   /** The file, absolute; it is gone afterwards, or stays. */
   readonly temporary: string;

@@ -20,7 +20,7 @@ import { maxTextLength } from "../gate/query-text.js";
 import { deleteRule, type DenialRule, insertRule, type NewDenialRule, selectRules } from "./denial-table.js";
 
 /** Options of {@link DenialRules}. */
-export interface DenialRulesOptions {
+interface DenialRulesOptions {
   readonly sql: Sql;
   readonly backend: Pick<QueryBackend, "match">;
   readonly logger: Logger;

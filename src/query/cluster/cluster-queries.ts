@@ -52,7 +52,7 @@ export interface ClusterRequest {
 }
 
 /** Where a query runs, and why. */
-export type Decision =
+type Decision =
   | { readonly engine: "local"; readonly reason: string }
   | { readonly engine: "cluster"; readonly reason: string; readonly statement: ClusterStatement };
 

@@ -29,7 +29,7 @@ export interface ObjectView {
 }
 
 /** A view of ours that has to be translated. */
-export interface NamedView {
+interface NamedView {
   /** As the statement calls it. */
   readonly name: string;
   /** DuckDB's SQL over the tables below. */
@@ -37,7 +37,7 @@ export interface NamedView {
 }
 
 /** What a statement reads. */
-export interface ClusterSources {
+interface ClusterSources {
   readonly objects: readonly ObjectView[];
   /** Rows of tables of the lake, by the names that {@link NamedView} has for them. */
   readonly tables: ReadonlyMap<string, TranslatedQuery>;

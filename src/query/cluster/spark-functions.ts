@@ -18,7 +18,7 @@ import {
 import { intervalNs, timeNs, unitNs } from "./spark-constants.js";
 
 /** What a call becomes. */
-export interface Translated {
+interface Translated {
   readonly sql: string;
   readonly type: SqlType;
   /** Rows that the aggregate leaves out, beside those of its own FILTER. */

@@ -25,7 +25,7 @@ export interface Names {
 }
 
 /** What an expression is told about its statement. */
-export interface Moment {
+interface Moment {
   readonly nowNs: bigint;
 }
 

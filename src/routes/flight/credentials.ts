@@ -7,7 +7,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import { decodeBasicAuth } from "../../wire/flight/flight-protobuf.js";
 
 /** The caller, and the token to send from now on. */
-export interface AuthenticatedCaller extends QueryCaller {
+interface AuthenticatedCaller extends QueryCaller {
   /** Without the scheme; empty under `--disable-auth`. */
   readonly token: string;
 }

@@ -27,7 +27,7 @@ export function sessionOptionsOf(metadata: Metadata): ReadonlyMap<string, string
 }
 
 /** What SetSessionOptions comes to. */
-export interface SessionChange {
+interface SessionChange {
   /** By the names of the options that could not be set. */
   readonly errors: ReadonlyMap<string, number>;
   /** The header `set-cookie` of the answer, if it has one. */

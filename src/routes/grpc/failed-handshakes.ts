@@ -7,7 +7,7 @@ import type { Server } from "@grpc/grpc-js";
 import { http2ServersOf } from "./http2-servers.js";
 
 /** @param code of the failure: there are few. @param why a sentence. @param from the client's address */
-export type FailedHandshake = (code: string, why: string, from: string) => void;
+type FailedHandshake = (code: string, why: string, from: string) => void;
 
 /**
  * Calls back for each handshake that fails from now on. Not for connections that end without a byte, as those do that

@@ -11,7 +11,7 @@ import type { RequestHead } from "./request-head.js";
 import { answerTimeoutMs, bytesOf, type HttpReply, keepReadingEveryMs, restartReadTimer } from "./seam.js";
 
 /** What became of a body. */
-export type BodyOutcome =
+type BodyOutcome =
   | { readonly kind: "complete"; readonly bytes: Uint8Array }
   | { readonly kind: "refused"; readonly error: ServiceError }
   | { readonly kind: "aborted" };

@@ -10,7 +10,7 @@ import { RequestHead } from "./request-head.js";
 import { type HttpHandler, type HttpListener, type HttpListenOptions, maxHeadBytes } from "./seam.js";
 
 /** The module of uWebSockets.js. */
-export type Uws = typeof uws;
+type Uws = typeof uws;
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, without which another process could take a share of the connections. */
 const exclusivePort = 1;

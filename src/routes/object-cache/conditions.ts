@@ -9,7 +9,7 @@ export interface AskedFields {
 }
 
 /** What is to be answered: bytes from `start` to `end`, which is not included. */
-export type Selection =
+type Selection =
   | { readonly status: 200 | 206; readonly start: number; readonly end: number }
   | { readonly status: 304 | 412 | 416 };
 

@@ -23,7 +23,7 @@ import { type AskedFields, select } from "./conditions.js";
 import { checkKey, isAllowed, keyOfPath, objectPrefix } from "./keys.js";
 
 /** Options of {@link ObjectCacheFront}. */
-export interface ObjectCacheFrontOptions {
+interface ObjectCacheFrontOptions {
   readonly cache: ObjectCache;
   readonly prefetch: PrefetchQueue;
   readonly keyring: Keyring;

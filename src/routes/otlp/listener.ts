@@ -17,7 +17,7 @@ export interface OtlpAddress extends ListenAddress {
 }
 
 /** Options of {@link listenOtlp}. */
-export interface OtlpListenerOptions {
+interface OtlpListenerOptions {
   readonly driver: HttpDriver;
   readonly addresses: readonly OtlpAddress[];
   /** Whether other threads listen on the same ports; the kernel spreads connections over them then. */

@@ -20,7 +20,7 @@ import { jsonResponse } from "./responses.js";
 export type AppOperationId = Exclude<FrontOperationId, "config" | "openApi">;
 
 /** A request whose caller is known. */
-export interface AppCall {
+interface AppCall {
   readonly id: AppOperationId;
   readonly session: Extract<SessionOutcome, { kind: "ok" }>;
   /** The identity token of the session. */
@@ -38,10 +38,10 @@ export interface AppCall {
 }
 
 /** An answer to be written; or whether one that was sent in parts reached its end. */
-export type AppAnswer = HttpAnswer | { readonly sent: boolean };
+type AppAnswer = HttpAnswer | { readonly sent: boolean };
 
 /** Options of {@link AppRoutes}. */
-export interface AppRoutesOptions {
+interface AppRoutesOptions {
   readonly queries: WebQueries;
   readonly sources: DataSources;
   readonly maps: WebMaps;

@@ -36,7 +36,7 @@ import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
 import { jsonResponse, withCommonHeaders } from "./responses.js";
 
 /** Who logs in, and from where. */
-export interface WebAuthentication {
+interface WebAuthentication {
   readonly sessions: Pick<WebSessions, "caller">;
   readonly login: LoginRoutes;
   /** See `webOrigins`. */
@@ -44,7 +44,7 @@ export interface WebAuthentication {
 }
 
 /** Options of {@link WebFront}. */
-export interface WebFrontOptions {
+interface WebFrontOptions {
   /** `SVC_BASE_PATH` without a slash at its end; the empty string for the root. */
   readonly basePath: string;
   /** `SVC_WEB_CORS_ORIGIN` */
@@ -66,7 +66,7 @@ export interface WebFrontOptions {
 }
 
 /** Settings that a web application sees. */
-export interface WebConfig {
+interface WebConfig {
   readonly defaultAudience: string;
   readonly selfService: boolean;
   readonly queryMaxRows: number;

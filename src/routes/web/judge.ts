@@ -21,7 +21,7 @@ export type Verdict =
   | { readonly kind: "failure"; readonly error: ServiceError };
 
 /** What a server has to answer with. */
-export interface JudgeOptions {
+interface JudgeOptions {
   readonly basePath: string;
   readonly corsOrigin: string | null;
   /** Null without a database. */

@@ -7,7 +7,7 @@ import type { HttpHandler, HttpPlace } from "../http/seam.js";
 import type { WebFront } from "./front.js";
 
 /** Options of {@link listenWeb}. */
-export interface WebListenerOptions extends HttpPlace {
+interface WebListenerOptions extends HttpPlace {
   readonly driver: HttpDriverChoice;
   readonly front: WebFront;
   readonly probes: HealthProbes;

@@ -26,7 +26,7 @@ import { RefreshSharing } from "./refresh-sharing.js";
 import { safeReturnTo } from "./return-to.js";
 
 /** A request below the base path. */
-export interface LoginRequest {
+interface LoginRequest {
   /** In capitals. */
   readonly method: string;
   /** Without the base path: `/auth/login`. */
@@ -46,7 +46,7 @@ export interface LoginResponse {
 }
 
 /** Options of {@link createLoginRoutes}. */
-export interface LoginRoutesOptions {
+interface LoginRoutesOptions {
   readonly login: OidcLogin;
   readonly sessions: WebSessions;
   /**

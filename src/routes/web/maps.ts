@@ -28,7 +28,7 @@ export interface MapStore {
 }
 
 /** Options of {@link WebMaps}. */
-export interface WebMapsOptions {
+interface WebMapsOptions {
   readonly admin: Pick<AdminService, "map" | "saveMap" | "deleteMap">;
   /** @throws ServiceError when it cannot be used */
   readonly store: () => Promise<MapStore>;
@@ -36,7 +36,7 @@ export interface WebMapsOptions {
 }
 
 /** A file to be sent. */
-export interface MapFile {
+interface MapFile {
   readonly headers: HttpAnswer["headers"];
   /** Null: the client has it. */
   readonly parts: AsyncIterable<Uint8Array> | null;

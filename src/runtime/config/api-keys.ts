@@ -2,7 +2,7 @@
 import { isObject } from "telemetry-service-client/shared/is-object";
 
 /** An entry of the keyring. */
-export interface NamedKey {
+interface NamedKey {
   /** What the log calls its holder. */
   readonly name: string;
   readonly key: string;

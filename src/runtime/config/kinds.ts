@@ -8,7 +8,7 @@ export interface ListenAddress {
 }
 
 /** The outcome of reading a value. */
-export type Parsed<T> =
+type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   /** `why` tells which part of a longer value is wrong. */
   | { readonly ok: false; readonly why?: string };

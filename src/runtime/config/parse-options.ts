@@ -17,7 +17,7 @@ export class ConfigError extends Error {
 }
 
 /** Flags of a command line, before their values are read. */
-export interface FlagTexts {
+interface FlagTexts {
   /** Text by option name; a bare flag of a switch reads `true`. The last one given counts. */
   readonly texts: ReadonlyMap<string, string>;
   /** What is not a flag, and everything after `--`. */
@@ -64,7 +64,7 @@ export function readFlags(table: OptionTable, argv: readonly string[]): FlagText
 }
 
 /** Where a value may come from, first match first. */
-export interface Source {
+interface Source {
   /** What a problem is reported under: `SVC_X` or `--x`. */
   readonly label: string;
   readonly text: string | undefined;

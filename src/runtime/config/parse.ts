@@ -33,7 +33,7 @@ export type Config<R extends Role> = R extends "monolith"
   : OwnValues<R>;
 
 /** What a command line asks for. */
-export type CommandLine<R extends Role> =
+type CommandLine<R extends Role> =
   | {
       readonly kind: "run";
       readonly config: Config<R>;
@@ -43,7 +43,7 @@ export type CommandLine<R extends Role> =
   | { readonly kind: "print"; readonly text: string };
 
 /** What {@link parseCommandLine} prints about the program. */
-export interface Program {
+interface Program {
   readonly name: string;
   readonly version: string;
   /** One sentence on what it does. */

@@ -45,9 +45,7 @@ type CamelCase<S extends string, Separator extends string> = S extends `${infer 
   : Lowercase<S>;
 
 /** `SVC_INGESTION_LISTEN` is `ingestionListen` in a configuration, `dry-run` is `dryRun`. */
-export type PropertyName<Name extends string> = Name extends `SVC_${infer Rest}`
-  ? CamelCase<Rest, "_">
-  : CamelCase<Name, "-">;
+type PropertyName<Name extends string> = Name extends `SVC_${infer Rest}` ? CamelCase<Rest, "_"> : CamelCase<Name, "-">;
 
 type RowValue<Row> = Row extends {
   readonly kind: { readonly format: (value: infer T) => string };

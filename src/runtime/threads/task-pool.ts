@@ -45,7 +45,7 @@ export interface TaskPoolOptions<Settings> {
 }
 
 /** Options of one task. */
-export interface RunOptions {
+interface RunOptions {
   /**
    * Gives the task up. While it waits it is removed from the queue; while it runs the method's `cancelled()` turns
    * true, and its thread is terminated if it is still busy after `cancelGraceMs`. The promise rejects with CANCELLED,

@@ -10,7 +10,7 @@ import type { Outcome } from "./api.js";
 import type { TaskRequest, TaskWorkerData } from "./task-worker.js";
 
 /** What a {@link TaskThread} is made of; see TaskPoolOptions. */
-export interface TaskThreadOptions {
+interface TaskThreadOptions {
   readonly pool: string;
   readonly entry: URL;
   readonly workerData: TaskWorkerData;
@@ -26,7 +26,7 @@ export interface TaskThreadOptions {
 }
 
 /** What became of a task: the method's answer, or the thread's end. */
-export type TaskOutcome = Outcome<unknown> | { readonly kind: "lost"; readonly error: ServiceError };
+type TaskOutcome = Outcome<unknown> | { readonly kind: "lost"; readonly error: ServiceError };
 
 const firstDelayMs = 50;
 const maxDelayMs = 5000;

@@ -33,7 +33,7 @@ export interface TaskWorkerData {
 }
 
 /** What a method knows beside its argument. */
-export interface TaskContext {
+interface TaskContext {
   /**
    * Whether the caller has given the task up. A method that takes longer than a few milliseconds
    * asks between steps and throws `new ServiceError("CANCELLED")`; one that does not is let run for the
@@ -43,7 +43,7 @@ export interface TaskContext {
 }
 
 /** A value whose buffers are moved to the caller instead of copied. */
-export interface Transferred<Res> {
+interface Transferred<Res> {
   readonly value: Res;
   readonly transfer: readonly ArrayBuffer[];
 }
@@ -56,7 +56,7 @@ export function transferred<Res>(value: Res, transfer: readonly ArrayBuffer[]): 
 }
 
 /** The methods of an interface as a thread has them: each knows its task, and may move buffers with its answer. */
-export type TaskMethods<Api> = {
+type TaskMethods<Api> = {
   readonly [M in Asked<Api>]: (
     argument: ArgumentOf<Api, M>,
     context: TaskContext,

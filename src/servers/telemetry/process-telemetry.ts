@@ -9,7 +9,7 @@ import { createLogTap } from "./log-tap.js";
 import type { SelfTelemetry } from "./self-telemetry.js";
 
 /** The options of a server that are about its own telemetry. */
-export interface ProcessTelemetryOptions {
+interface ProcessTelemetryOptions {
   /** Name of the program, for example `telemetry-ingestion-srv`. */
   readonly service: string;
   readonly logLevel: string;

@@ -12,7 +12,7 @@ export const sessionErrors = { invalidName: 1, invalidValue: 2, error: 3 } as co
 const sessionClosed = 1;
 
 /** A message of a DoPut: everything is empty where it is absent. */
-export interface PutData {
+interface PutData {
   /** Encoded FlightDescriptor, in the first message. */
   readonly descriptor: Uint8Array;
   /** Message.fbs Message. */

@@ -30,13 +30,13 @@ export type ReadType =
   | { readonly kind: "list"; readonly layout: ListLayout; readonly item: ReadType };
 
 /** How many values the lists of a column have: offsets of 32 or 64 bits say it, or all have this many. */
-export type ListLayout = "offsets32" | "offsets64" | number;
+type ListLayout = "offsets32" | "offsets64" | number;
 
 /** How values of variable length are found: by offsets of 32 or 64 bits, or by views (Utf8View, BinaryView). */
 export type BytesLayout = "offsets32" | "offsets64" | "views";
 
 /** Places in a dictionary, which a column has instead of values. */
-export interface ReadIndices {
+interface ReadIndices {
   readonly dictionaryId: number;
   readonly type: ReadType & { readonly kind: "int" };
 }
@@ -78,10 +78,7 @@ export interface ReadDictionary {
 type MessageKind = "schema" | "dictionary" | "batch";
 
 /** A message. */
-export type ReadMessage =
-  | { readonly kind: "schema"; readonly fields: readonly ReadField[] }
-  | ReadBatch
-  | ReadDictionary;
+type ReadMessage = { readonly kind: "schema"; readonly fields: readonly ReadField[] } | ReadBatch | ReadDictionary;
 
 const maxColumns = 2000;
 /** Columns may share a name and pairs of metadata in a message: its bytes bound neither what is read nor what is kept. */

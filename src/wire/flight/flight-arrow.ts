@@ -41,7 +41,7 @@ export type ArrowType =
   | { readonly kind: "union"; readonly mode: "sparse" | "dense" };
 
 /** How a column refers to its dictionary; indices are unsigned. */
-export interface DictionaryEncoding {
+interface DictionaryEncoding {
   /** Unique among the dictionaries of a schema. */
   readonly id: number;
   readonly indexBits: 8 | 16 | 32;

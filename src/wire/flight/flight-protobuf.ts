@@ -15,7 +15,7 @@ import {
 } from "../protobuf-fields.js";
 
 /** What a descriptor asks for (Flight.proto FlightDescriptor). */
-export interface FlightDescriptor {
+interface FlightDescriptor {
   /** 0 unknown, 1 path, 2 command. */
   readonly type: number;
   readonly command: Uint8Array;
@@ -30,14 +30,14 @@ export interface AnyMessage {
 }
 
 /** FlightSql.proto CommandStatementQuery. */
-export interface CommandStatementQuery {
+interface CommandStatementQuery {
   readonly query: string;
   /** Empty when the statement belongs to no transaction. */
   readonly transactionId: Uint8Array;
 }
 
 /** What encodeFlightInfo writes: one endpoint on the same server. */
-export interface FlightInfoFields {
+interface FlightInfoFields {
   /** Encapsulated schema message. */
   readonly schema: Uint8Array;
   /** The encoded descriptor that was asked for. */
@@ -118,9 +118,7 @@ export function decodeAny(message: Uint8Array): AnyMessage {
 }
 
 /** A command of a descriptor: a message of Flight SQL, or the text of a query. */
-export type DescriptorCommand =
-  | ({ readonly kind: "message" } & AnyMessage)
-  | { readonly kind: "text"; readonly text: string };
+type DescriptorCommand = ({ readonly kind: "message" } & AnyMessage) | { readonly kind: "text"; readonly text: string };
 
 /**
  * What a descriptor's command says. Flight leaves its meaning to the server; clients of plain Flight send SQL. An Any

@@ -2,7 +2,7 @@
 import { eachField, malformed, decodeText } from "../protobuf-fields.js";
 
 /** CommandGetDbSchemas; null where a filter is absent. */
-export interface GetDbSchemas {
+interface GetDbSchemas {
   /** The empty text asks for those without a catalog. */
   readonly catalog: string | null;
   readonly schemaPattern: string | null;

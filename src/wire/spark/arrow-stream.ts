@@ -2,7 +2,7 @@
 import { FlatBuffer } from "../flight/flight-arrow-read.js";
 
 /** One message of a stream. */
-export interface StreamMessage {
+interface StreamMessage {
   /** The FlatBuffer, without continuation marker and length. */
   readonly header: Uint8Array;
   readonly body: Uint8Array;

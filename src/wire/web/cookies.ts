@@ -33,7 +33,7 @@ export function cookieNames(field: string): readonly string[] {
 }
 
 /** Attributes of a cookie that only the server reads: `HttpOnly` and `SameSite=Lax` always go with it. */
-export interface CookieOptions {
+interface CookieOptions {
   readonly path: string;
   /** False only where browsers talk to the server over loopback HTTP. */
   readonly secure: boolean;

@@ -31,7 +31,7 @@ export type Values<F extends Fields> = {
 const bad = (message: string): ServiceError => new ServiceError("BAD_REQUEST", message);
 
 /** Options of {@link textField}. */
-export interface TextOptions {
+interface TextOptions {
   readonly description: string;
   /** In UTF-8. Default 255. */
   readonly maxBytes?: number;
@@ -165,7 +165,7 @@ export function integerField(o: {
 }
 
 /** A value that JSON has no more of than text, number and truth. */
-export type Scalar = null | boolean | number | string;
+type Scalar = null | boolean | number | string;
 
 /** True or false in a body. */
 export function booleanField(description: string): Field<boolean> {
@@ -182,7 +182,7 @@ export function booleanField(description: string): Field<boolean> {
 }
 
 /** Bounds of {@link jsonObjectField}. */
-export interface JsonBounds {
+interface JsonBounds {
   readonly description: string;
   /** As text. */
   readonly maxBytes: number;

@@ -34,7 +34,7 @@ import {
 export const retentionViews = ["log_entries", "measures", "histograms", "spans", "api_key_usage"] as const;
 
 /** Which rows to erase: one of these. */
-export interface ErasureWhere {
+interface ErasureWhere {
   readonly service?: string;
   readonly process?: string;
   readonly trace?: string;

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../../runtime/errors.js";
 import { type Field, type Fields, type JsonSchema, queryInteger, textField, type Values } from "./fields.js";
 
 /** Answer of an operation: a schema, or null for no body. */
-export interface OperationResponse {
+interface OperationResponse {
   readonly description: string;
   readonly schema: JsonSchema | null;
   /** Media types of the body; by default JSON. */
@@ -11,7 +11,7 @@ export interface OperationResponse {
 }
 
 /** A body that is no JSON. */
-export interface Upload {
+interface Upload {
   readonly type: string;
   readonly description: string;
   readonly maxBytes: number;

@@ -14,7 +14,7 @@ export const framesType = "application/vnd.telemetry.frames";
 export const arrowStreamType = "application/vnd.apache.arrow.stream";
 
 /** How far a query is. */
-export interface QueryProgress {
+interface QueryProgress {
   /** Rows and bytes of Arrow messages that were sent so far, without what frames them. */
   readonly rows: number;
   readonly bytes: number;
@@ -24,13 +24,13 @@ export interface QueryProgress {
 }
 
 /** How a query ended that did not fail. */
-export interface QueryDone extends QueryProgress {
+interface QueryDone extends QueryProgress {
   /** The result has more rows than these. */
   readonly cut: boolean;
 }
 
 /** How a query failed. */
-export interface QueryFailure {
+interface QueryFailure {
   readonly code: string;
   readonly message: string;
   readonly request_id: string;

@@ -10,7 +10,7 @@ export const grpcUnavailable = 14;
 export const grpcUnauthenticated = 16;
 
 /** What a call ended with. */
-export interface GrpcAnswer {
+interface GrpcAnswer {
   /** `grpc-status`, or null when the stream ended without one. */
   readonly status: number | null;
   readonly message: string;

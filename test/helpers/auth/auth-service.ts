@@ -60,7 +60,7 @@ export interface RunningIngestion {
   stop(): Promise<void>;
 }
 
-export interface PostOptions {
+interface PostOptions {
   readonly body?: Buffer;
   readonly contentType?: string;
 }
@@ -76,7 +76,7 @@ export interface RunningAnalytics {
   stop(): Promise<void>;
 }
 
-export interface TestServiceOptions {
+interface TestServiceOptions {
   readonly providerClaims?: Record<string, unknown>;
   /** Fields of `SVC_OIDC_CONFIG` beside the issuers. */
   readonly oidc?: Readonly<Record<string, number>>;

@@ -12,13 +12,13 @@ import { keyLength } from "../../../src/auth/key-string.js";
 import { sha256, tappedKinds } from "./cleartext-tap.js";
 
 /** Where a key is. The key itself is not told. */
-export interface Leak {
+interface Leak {
   readonly file: string;
   readonly line: number;
 }
 
 /** What a search came to. */
-export interface CleartextScan {
+interface CleartextScan {
   readonly leaks: readonly Leak[];
   /** Different keys that were searched for. */
   readonly keys: number;

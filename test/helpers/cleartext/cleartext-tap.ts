@@ -16,7 +16,7 @@ import { expect, inject } from "vitest";
 export const tappedKinds = ["log", "response", "metrics", "output"] as const;
 
 /** See {@link tappedKinds}. */
-export type TappedKind = (typeof tappedKinds)[number];
+type TappedKind = (typeof tappedKinds)[number];
 
 const files = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 /** An Arrow IPC stream as its messages (Arrow columnar format, "Encapsulated message format"). */
 
-export interface ArrowMessage {
+interface ArrowMessage {
   /** Message.fbs Message. */
   readonly header: Uint8Array;
   readonly body: Uint8Array;

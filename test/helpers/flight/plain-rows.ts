@@ -2,7 +2,7 @@
 import { FlightSQLClient } from "@firetiger-oss/flight-sql-client";
 
 /** A plain value: no Arrow vector or row, no bigint. */
-export type PlainValue = string | number | boolean | null | PlainValue[] | { [name: string]: PlainValue };
+type PlainValue = string | number | boolean | null | PlainValue[] | { [name: string]: PlainValue };
 
 export type PlainRow = Record<string, PlainValue>;
 

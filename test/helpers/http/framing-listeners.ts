@@ -11,7 +11,7 @@ import { startIdentities, startTestWeb, type TestWeb } from "../web/web-server.j
 export const listeners = ["OTLP", "web", "login", "health"] as const;
 
 /** A port and what it takes, by kind. */
-export type Listening = Readonly<
+type Listening = Readonly<
   Record<(typeof listeners)[number], { readonly port: number; readonly target: FramingTarget }>
 >;
 

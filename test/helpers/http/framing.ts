@@ -26,7 +26,7 @@ export interface FramingTarget {
 }
 
 /** Sent by itself; `finish` says that nothing more will be sent. */
-export type Piece = string | Buffer | typeof finish;
+type Piece = string | Buffer | typeof finish;
 
 /** The client closes its side. */
 export const finish = Symbol("finish");

@@ -51,7 +51,7 @@ export async function findHaproxy(): Promise<HaproxyBinary | { readonly missing:
 }
 
 /** A proxy that keeps one connection to its server and shares it among its clients. */
-export interface Haproxy {
+interface Haproxy {
   readonly port: number;
   stop(): Promise<void>;
 }

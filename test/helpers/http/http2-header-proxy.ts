@@ -10,7 +10,7 @@ const frameHeaderBytes = 9;
 const headersFrame = 1;
 
 /** Where it listens, and its end. */
-export interface HeaderProxy {
+interface HeaderProxy {
   readonly port: number;
   stop(): Promise<void>;
 }

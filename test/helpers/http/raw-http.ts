@@ -4,14 +4,14 @@ import net from "node:net";
 import { recordOutput } from "../cleartext/cleartext-tap.js";
 
 /** A response as it came over the socket. */
-export interface RawResponse {
+interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
 /** What a raw exchange ended with. */
-export interface RawExchange {
+interface RawExchange {
   /** In order; a `100 Continue` counts as one. */
   readonly responses: readonly RawResponse[];
   /** Whether the server closed the connection. */

@@ -9,7 +9,7 @@ import { seededRandom } from "../seeded-random.js";
 /** A value as both readers are brought to: integers and times as bigint, lists and structs plain. */
 export type PlainValue = bigint | number | string | boolean | null | PlainValue[] | { [name: string]: PlainValue };
 
-export interface RandomTable {
+interface RandomTable {
   readonly columns: Record<string, Column>;
   /** Values by column, in row order. */
   readonly expected: Record<string, PlainValue[]>;

@@ -90,7 +90,7 @@ export async function publishedValues(lab: MergeLab, table: TableName, column: s
 }
 
 /** What a process is given to do. */
-export type ChildWork =
+type ChildWork =
   | { readonly task: string }
   | { readonly merge: MergeWork }
   | { readonly sweep: true }

@@ -23,7 +23,7 @@ import { addPartition } from "./lake.js";
 export const tableNames = Object.keys(tables) as TableName[];
 
 /** What docs/schema.md shows, block by block; its table is log_entries, its root a place of its own. */
-export interface OpenFormatGuide {
+interface OpenFormatGuide {
   /** Asks Postgres for all objects of a table. */
   readonly catalogue: string;
   /** Asks for those that may have rows of an hour. */

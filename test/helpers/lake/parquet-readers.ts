@@ -11,7 +11,7 @@ import { readParquet } from "parquet-wasm";
 import type { PlainValue } from "./lake-rows.js";
 
 /** Columns by name, values in row order. */
-export type PlainColumns = Record<string, PlainValue[]>;
+type PlainColumns = Record<string, PlainValue[]>;
 
 /** A value of DuckDB as a plain one. */
 export function plainOfDuckDb(value: DuckDBValue): PlainValue {

@@ -11,7 +11,7 @@ export const receivedAt = 1_700_000_000_123_456_789n;
 const tableNames: readonly TableName[] = ["log_entries", "measures", "histograms", "spans"];
 
 /** Rows by table. */
-export type SegmentRows = { readonly [T in TableName]: PlainRow[] };
+type SegmentRows = { readonly [T in TableName]: PlainRow[] };
 
 /** A builder with the usual limits, or narrower ones. */
 export function createBuilder(maxInflatedBytes = 64 * 1024 * 1024, maxDepth = 100): SegmentBuilder {

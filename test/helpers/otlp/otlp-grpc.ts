@@ -11,7 +11,7 @@ export const grpcPaths = {
 } as const;
 
 /** What became of a call. */
-export interface GrpcAnswer {
+interface GrpcAnswer {
   /** `grpc-status`; NaN when the call ended without one. */
   readonly code: number;
   /** `grpc-message`, decoded. */

@@ -7,7 +7,7 @@ import type { Cell, PlainRow } from "../lake/columns-to-rows.js";
 import type { PlainMessage } from "./otlp-proto.js";
 
 /** Rows by table, and what is reported about the request. */
-export interface ExpectedRequest {
+interface ExpectedRequest {
   readonly rows: { readonly [T in TableName]: PlainRow[] };
   records: number;
   rejected: number;

@@ -25,7 +25,7 @@ import {
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from "@opentelemetry/sdk-trace-base";
 
 /** How and where to send. */
-export interface SdkTarget {
+interface SdkTarget {
   /** `http://host:port` of the ingestion server. */
   readonly url: string;
   /** The same of its OTLP/gRPC; null where that is off. */

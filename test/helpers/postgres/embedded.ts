@@ -28,7 +28,7 @@ export interface Owner {
 }
 
 /** One test's data directory and what it may do there; everything is undone after the test. */
-export interface EmbeddedFixture {
+interface EmbeddedFixture {
   readonly dataDirectory: string;
   readonly pgdata: string;
   /** Puts a made cluster into the directory, because making one takes most of a second. */

@@ -2,7 +2,7 @@
 import { type BeforeDatabase, standBeforeDatabase } from "../../../bench/load/before-database.js";
 
 /** A running wire. */
-export interface Wire extends BeforeDatabase {
+interface Wire extends BeforeDatabase {
   /** Whether it has broken. */
   readonly broken: () => boolean;
 }

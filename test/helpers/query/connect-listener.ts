@@ -3,7 +3,7 @@ import { type handleUnaryCall, Server, type ServerWritableStream, type ServiceDe
 import { bindLocally } from "../bind-locally.js";
 
 /** What becomes of each request. */
-export interface ConnectHandlers {
+interface ConnectHandlers {
   readonly executePlan: (call: ServerWritableStream<Buffer, Buffer>) => void;
   readonly unary: (name: "Config" | "Interrupt" | "ReleaseSession") => handleUnaryCall<Buffer, Buffer>;
 }

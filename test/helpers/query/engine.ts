@@ -41,7 +41,7 @@ export interface TestEngine {
   stop(): Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly instance?: Partial<InstanceOptions>;
   readonly credits?: number;
   readonly onMessage?: (message: Uint8Array) => void;

@@ -6,7 +6,7 @@
 import { quoteText } from "../../../src/runtime/text/sql-text.js";
 import { seededRandom } from "../seeded-random.js";
 
-export interface RandomFileSqlOptions {
+interface RandomFileSqlOptions {
   readonly seed: number;
   /** Absolute directories and files in them that may be opened. */
   readonly own: readonly OwnDirectory[];
@@ -18,7 +18,7 @@ export interface RandomFileSqlOptions {
   readonly outside: string;
 }
 
-export interface OwnDirectory {
+interface OwnDirectory {
   readonly directory: string;
   readonly file: string;
 }

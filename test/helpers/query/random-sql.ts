@@ -7,7 +7,7 @@
 import { quoteText } from "../../../src/runtime/text/sql-text.js";
 import { seededRandom } from "../seeded-random.js";
 
-export interface RandomSqlOptions {
+interface RandomSqlOptions {
   readonly seed: number;
   /** Texts to reach for: ids, paths and words of rows, visible and hidden. */
   readonly words: readonly string[];

@@ -27,7 +27,7 @@ import type { MergeLab } from "../lake/lake-merge.js";
 import { type AgedPartition, askErasure, taskContext } from "../lake/lake-tasks.js";
 
 /** Where it happens. */
-export interface RollupWorld {
+interface RollupWorld {
   readonly lab: MergeLab;
   /** Of the lab's store. */
   readonly files: LakeFiles;
@@ -307,7 +307,7 @@ const begun = tables.flatMap((table): Step[] => {
 });
 
 /** What was looked at in all looks together. */
-export interface RollupUse {
+interface RollupUse {
   rollups: number;
   /** Looks that read roll-ups and objects together. */
   together: number;

@@ -28,7 +28,7 @@ interface Pod {
 const managerLabel = "sail.lakesail.com/worker-manager";
 
 /** Workers of Sail. */
-export interface SailPods {
+interface SailPods {
   /** Of a Sail in the mode `kubernetes-cluster`. */
   readonly env: Readonly<Record<string, string>>;
   /** Process ids of the workers that run, the oldest first. */

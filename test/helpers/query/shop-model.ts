@@ -19,7 +19,7 @@ export interface ModelSpan extends ShopSpan {
 }
 
 /** A log record, in its trace if it has one. */
-export interface ModelLog extends ShopLog {
+interface ModelLog extends ShopLog {
   readonly traceId: string | null;
 }
 

@@ -16,7 +16,7 @@ export interface SparkConnectServer {
 }
 
 /** How a program is started that listens at a port of 127.0.0.1. */
-export interface SparkConnectCommand {
+interface SparkConnectCommand {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

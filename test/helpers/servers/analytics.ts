@@ -38,7 +38,7 @@ export interface TestAnalytics {
 }
 
 /** A server that shares database and lake with the one it was started by. */
-export interface OtherAnalytics {
+interface OtherAnalytics {
   readonly port: number;
   readonly healthPort: number;
   stop(): Promise<void>;

@@ -17,7 +17,7 @@ import { createTappedLogger } from "../cleartext/cleartext-tap.js";
 import { createTestDatabase, type TestDatabase } from "../postgres/postgres.js";
 
 /** A response of {@link TestIngestion.post}. */
-export interface PostResponse {
+interface PostResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;

@@ -12,7 +12,7 @@ import {
 import { TestBrowser } from "./web-browser.js";
 import { type LoginServer, type LoginServerOptions, startLoginServer } from "./web-login.js";
 
-export interface LoginFixture {
+interface LoginFixture {
   readonly provider: TestProvider;
   /** The provider's. */
   readonly key: SigningKey;

@@ -10,13 +10,13 @@ import { startTestAnalytics, type TestAnalytics } from "../servers/analytics.js"
 import { type Identities, startIdentities, startTestWeb, type TestWeb } from "./web-server.js";
 
 /** A frame of the answer to a query. */
-export interface Frame {
+interface Frame {
   readonly kind: string;
   readonly payload: Buffer;
 }
 
 /** The answer to a query, as it comes. */
-export interface QueryStream {
+interface QueryStream {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   /** The body; not read on until somebody does. */
@@ -36,7 +36,7 @@ export interface QueryWorld {
   stop(): Promise<void>;
 }
 
-export interface QueryWorldOptions {
+interface QueryWorldOptions {
   readonly analytics?: Record<string, string>;
   readonly web?: Record<string, string>;
 }

@@ -6,7 +6,7 @@ import { shopCells } from "./shop-cells.js";
 import type { Shop } from "./shop-telemetry.js";
 
 /** A picture in each theme. */
-export interface PictureOf {
+interface PictureOf {
   /** Of the file: `<name>-<theme>.png`. */
   readonly name: string;
   /** Below the base path, over the telemetry of a shop. */

@@ -6,7 +6,7 @@
 import { seededRandom } from "../seeded-random.js";
 
 /** A request to send. */
-export interface OtlpRequest {
+interface OtlpRequest {
   /** Behind `/ingestion/otlp`. */
   readonly path: "/v1/logs" | "/v1/traces" | "/v1/metrics";
   readonly body: object;

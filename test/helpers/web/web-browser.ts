@@ -13,7 +13,7 @@ interface StoredCookie {
   readonly expiresAtMs: number;
 }
 
-export interface BrowserRequest {
+interface BrowserRequest {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;

@@ -23,7 +23,7 @@ export const routes = {
 export const unknownId = "00000000-0000-4000-8000-000000000000";
 
 /** There while the tests of a file run. */
-export interface WebFixture {
+interface WebFixture {
   readonly identities: Identities;
   readonly web: TestWeb;
   /** The `Cookie` fields of admin@example.com, ann@example.com and bob@example.com. */

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { type Afterwards, type Task, useTask } from "./api.js";
 import { fieldProblem } from "./rules.js";
 
-export interface CheckedForm<Field extends string> {
+interface CheckedForm<Field extends string> {
   readonly task: Task<readonly []>;
   /** For {@link Form}. */
   readonly form: {

@@ -19,7 +19,7 @@ import { mostRows } from "./api.js";
 import { AdminError, NotAnew } from "./form.js";
 
 /** What makes rows of a kind a table. */
-export interface ListOf<T> {
+interface ListOf<T> {
   /** In the plural, as in "12 keys". */
   readonly noun: string;
   readonly idOf: (row: T) => string;

@@ -1,7 +1,7 @@
 /** The rules of texts, as the server has them and in its sentences, so that a form says at once what it would say. */
 import { ApiError } from "../api/error.js";
 
-export interface TextRule {
+interface TextRule {
   /** In UTF-8; 255 unless given. */
   readonly maxBytes?: number;
   readonly pattern?: RegExp;

@@ -2,7 +2,7 @@
 import type { Value } from "../arrow/column.js";
 import type { QueryResult } from "./query.js";
 
-export interface Cells {
+interface Cells {
   /** Null where there is no such column. */
   readonly value: (name: string, row: number) => Value;
   /** Empty for null, and where there is no such column. */

@@ -29,14 +29,14 @@ export interface QueryResult {
 }
 
 /** What happens to a query; each is told after the result has it. */
-export interface QueryEvents {
+interface QueryEvents {
   /** There are columns, or more rows. */
   readonly onRows?: (result: QueryResult) => void;
   readonly onProgress?: (progress: QueryProgress) => void;
 }
 
 /** A complete result. */
-export interface FinishedQuery extends QueryResult {
+interface FinishedQuery extends QueryResult {
   readonly summary: QuerySummary;
 }
 

@@ -27,7 +27,7 @@ export interface SqlState {
 }
 
 /** What a page asks beside its text. */
-export interface SqlOptions {
+interface SqlOptions {
   readonly parameters?: QueryRequest["parameters"];
   /** Null: the whole lake; left out: the range of the page. */
   readonly range?: { readonly beginMs: number; readonly endMs: number } | null;

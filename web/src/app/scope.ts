@@ -1,7 +1,7 @@
 /** Whose data a page shows: the audience and the data source of the address. */
 import { textOf, useChangeSearch, useSearchParameters } from "./search.js";
 
-export interface Scope {
+interface Scope {
   /** Null: all that the caller may read. */
   readonly audience: string | null;
   /** Null: the default one. */

@@ -5,7 +5,7 @@ import { showTimesIn } from "../ui/format.js";
 
 export type Theme = "system" | "light" | "dark";
 
-export interface Settings {
+interface Settings {
   readonly theme: Theme;
   /** An IANA name; null: that of the browser. */
   readonly timeZone: string | null;

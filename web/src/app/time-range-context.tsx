@@ -9,7 +9,7 @@ import { useSettings } from "./settings.js";
 /** Seconds between two refreshes, as in the address. */
 export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;
 
-export interface PageRange {
+interface PageRange {
   /** As in the address. */
   readonly range: TimeRange;
   /** Against the clock at the last refresh. */

@@ -3,9 +3,9 @@
  * bytes. A payload gets memory of its own, aligned, so that typed arrays can look at it and another thread can take it.
  */
 
-export type FrameKind = "S" | "B" | "P" | "D" | "E";
+type FrameKind = "S" | "B" | "P" | "D" | "E";
 
-export interface Frame {
+interface Frame {
   readonly kind: FrameKind;
   readonly payload: Uint8Array<ArrayBuffer>;
 }

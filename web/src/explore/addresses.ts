@@ -3,7 +3,7 @@ import { type Filter, formatFilter } from "../ui/filters.js";
 import { servicePath } from "../app/links.js";
 import type { Search } from "../app/search.js";
 
-export interface PageAddress {
+interface PageAddress {
   readonly to: string;
   readonly search: Search;
 }
@@ -11,7 +11,7 @@ export interface PageAddress {
 const equal = (key: string, value: string): Filter => ({ key, operator: "=", value });
 
 /** A filter that a page begins with: `{ service_name: "shop" }` keeps what is equal to it. */
-export type EqualTo = Readonly<Record<string, string | null>>;
+type EqualTo = Readonly<Record<string, string | null>>;
 
 function filtered(to: string, equalTo: EqualTo): PageAddress {
   const filters = Object.entries(equalTo).flatMap(([key, value]) =>

@@ -8,7 +8,7 @@ import css from "./facets.module.css";
 import { useNames } from "./use-filters.js";
 import { useNarrow } from "./use-narrow.js";
 
-export interface FacetsState {
+interface FacetsState {
   readonly keys: readonly string[];
   readonly setKeys: (keys: readonly string[]) => void;
   readonly narrow: boolean;

@@ -9,7 +9,7 @@ import { formatNumber, nothing } from "../ui/format.js";
 import type { Property } from "./property.js";
 import css from "./properties.module.css";
 
-export interface PropertiesProps {
+interface PropertiesProps {
   readonly title: string;
   readonly properties: readonly Property[];
   readonly onFilter?: (name: string, value: string | null, exclude: boolean) => void;

@@ -4,7 +4,7 @@ import { useCallback, useMemo } from "react";
 import { textsOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { type Filter, formatFilter, parseFilters } from "../ui/filters.js";
 
-export interface PageFilters {
+interface PageFilters {
   readonly filters: readonly Filter[];
   readonly setFilters: (filters: readonly Filter[]) => void;
   /** Adds a filter, or takes it away where it is; what it contradicts goes. Null: rows without the key. */

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { runQuery } from "../api/query.js";
 
 /** A service that has sent something. */
-export interface Arrived {
+interface Arrived {
   readonly name: string;
   readonly records: number;
 }

@@ -9,7 +9,7 @@ export interface Settings {
 }
 
 /** A text to copy, and what it is. */
-export interface Snippet {
+interface Snippet {
   readonly title: string;
   readonly text: string;
 }

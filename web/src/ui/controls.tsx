@@ -21,7 +21,7 @@ import { oneLine } from "./format.js";
 export const classes = (...names: readonly (string | false | null | undefined)[]): string =>
   names.filter((name) => typeof name === "string" && name !== "").join(" ");
 
-export interface ButtonProps extends ComponentProps<"button"> {
+interface ButtonProps extends ComponentProps<"button"> {
   readonly look?: "plain" | "primary" | "quiet" | "danger";
 }
 

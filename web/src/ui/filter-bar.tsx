@@ -8,7 +8,7 @@ import { classes } from "./controls.js";
 import css from "./filter-bar.module.css";
 import { type Filter, formatFilter, parseFilter } from "./filters.js";
 
-export interface FilterBarProps {
+interface FilterBarProps {
   readonly filters: readonly Filter[];
   readonly onChange: (filters: readonly Filter[]) => void;
   readonly placeholder?: string;

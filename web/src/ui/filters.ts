@@ -4,7 +4,7 @@
  */
 
 const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
-export type FilterOperator = (typeof filterOperators)[number] | "exists" | "missing";
+type FilterOperator = (typeof filterOperators)[number] | "exists" | "missing";
 
 export interface Filter {
   /** A column, or the key of an attribute. */

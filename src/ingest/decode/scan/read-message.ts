@@ -11,7 +11,7 @@ import { rangeOf } from "./message-scanner.js";
 import { actions, plans, type ScanPlan } from "./plan.js";
 
 /** Decodes an element of a list in `[start, end)`. */
-export type DecodeElement = (list: number, start: number, end: number) => void;
+type DecodeElement = (list: number, start: number, end: number) => void;
 
 /**
  * Reads the message at `[start, end)` to the scanner's fields and the unfinished values of `columns`. Text that is not UTF-8

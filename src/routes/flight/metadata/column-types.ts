@@ -4,7 +4,7 @@ import type { ArrowField, TimeUnit } from "../../../wire/flight/flight-arrow.js"
 import { sizeOfType } from "./xdbc-types.js";
 
 /** Name, size and scale as GetXdbcTypeInfo has them; null where a type has none. */
-export interface ColumnType {
+interface ColumnType {
   /** DuckDB's name, of nested types with their parts: `INTEGER`, `STRUCT("a" INTEGER)[]`. */
   readonly name: string;
   readonly size: number | null;

@@ -41,7 +41,7 @@ export const grpcRoutes: readonly (readonly [string, OtlpSignal])[] = [
 ];
 
 /** Options of {@link listenOtlpGrpc}. */
-export interface OtlpGrpcListenerOptions {
+interface OtlpGrpcListenerOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;

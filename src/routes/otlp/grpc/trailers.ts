@@ -5,7 +5,7 @@
 import { decodeRpcStatus, encodeRetryStatus } from "../../../wire/otlp/rpc-status.js";
 
 /** Field lines of HTTP/2. */
-export type Http2Fields = Readonly<Record<string, string | number>>;
+type Http2Fields = Readonly<Record<string, string | number>>;
 
 /** What every response begins with. */
 export const responseFields: Http2Fields = {

@@ -22,7 +22,7 @@ interface Connection {
 }
 
 /** Options of {@link DataSources}. */
-export interface DataSourcesOptions {
+interface DataSourcesOptions {
   /** Address of the built-in one; null while it is not known yet. */
   readonly builtIn: () => string | null;
   /** Knows the others; null without a database. */

@@ -21,7 +21,7 @@ export interface DenialCaller {
 }
 
 /** A rule as the routes show it. */
-export interface Denial {
+interface Denial {
   readonly rule_id: string;
   readonly match_expr: string;
   readonly reason: string;

@@ -60,7 +60,7 @@ export interface WebQuery {
 export type SendParts = (answer: Omit<HttpAnswer, "body">, parts: AsyncIterable<Uint8Array>) => Promise<boolean>;
 
 /** Options of {@link WebQueries}. */
-export interface WebQueriesOptions {
+interface WebQueriesOptions {
   readonly sources: DataSources;
   /** `SVC_WEB_QUERY_MAX_ROWS` */
   readonly maxRows: number;

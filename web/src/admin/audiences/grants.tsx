@@ -13,7 +13,7 @@ import { useCheckedForm } from "../checked-form.js";
 import { AdminError, Form, SuggestField } from "../form.js";
 import { textProblem, textRules } from "../rules.js";
 
-export type GrantKind = Grant["kind"];
+type GrantKind = Grant["kind"];
 
 /** Asks the lists anew that grants are in. */
 export function useGrantsChanged(): () => Promise<void> {

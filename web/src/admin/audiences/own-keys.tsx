@@ -26,7 +26,7 @@ interface OwnKey {
   readonly lastUsed: string | null;
 }
 
-export interface OwnKeysState {
+interface OwnKeysState {
   readonly keys: readonly OwnKey[] | undefined;
   readonly error: unknown;
   readonly refetch: () => Promise<unknown>;

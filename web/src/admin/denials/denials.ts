@@ -4,7 +4,7 @@ import { call } from "../../api/call.js";
 import { ApiError } from "../../api/error.js";
 
 /** A query as rules see it; what is left out is the caller's. */
-export interface TestedQuery {
+interface TestedQuery {
   readonly sql: string;
   readonly user?: string;
   readonly client?: string;

@@ -9,7 +9,7 @@ import type { TableColumn } from "../../ui/table/table-columns.js";
 import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
 
 /** What is common to both. */
-export type LakeTask = Pick<Erasure, "state" | "error" | "created_at" | "created_by" | "started_at" | "finished_at">;
+type LakeTask = Pick<Erasure, "state" | "error" | "created_at" | "created_by" | "started_at" | "finished_at">;
 
 /** How often a list is asked for again: fast while something in it is not at its end. */
 export function everyMs(tasks: readonly LakeTask[]): number | false {

@@ -39,7 +39,7 @@ const listed = [
   "audience",
 ] as const;
 
-export type LogColumn = (typeof listed)[number];
+type LogColumn = (typeof listed)[number];
 
 export const isLogColumn = (name: string): name is LogColumn => (listed as readonly string[]).includes(name);
 

@@ -11,7 +11,7 @@ import { type Tail, useTail } from "./use-tail.js";
 
 export const limits = ["1000", "10000", "100000", "1000000"];
 
-export interface LogSearch {
+interface LogSearch {
   /** In messages. */
   readonly searched: string;
   readonly isPatterns: boolean;

@@ -4,7 +4,7 @@ import type { ReactElement } from "react";
 import { formatPercent } from "../../ui/format.js";
 import css from "./services.module.css";
 
-export type Severity = "good" | "warn" | "error";
+type Severity = "good" | "warn" | "error";
 
 /** @param share 0 to 1. */
 export const severityOf = (share: number): Severity => (share >= 0.05 ? "error" : share >= 0.01 ? "warn" : "good");

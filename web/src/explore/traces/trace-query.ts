@@ -23,7 +23,7 @@ export const spanColumns: FilterColumns = {
 /** Most traces that are listed. */
 export const mostTraces = 1000;
 
-export interface TraceSearch {
+interface TraceSearch {
   readonly filters: readonly Filter[];
   readonly audience: string | null;
   readonly minMs: number | null;

@@ -15,7 +15,7 @@ import { useRangeZoom } from "../../ui/chart/use-zoom.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import css from "./traces-page.module.css";
 
-export interface Selection {
+interface Selection {
   readonly range: ResolvedRange;
   /** Null: as it was. */
   readonly minMs: number | null;

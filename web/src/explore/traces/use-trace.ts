@@ -5,7 +5,7 @@ import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { isTraceId } from "../trace-address.js";
 import { type Trace, traceOf, traceSql } from "./trace-model.js";
 
-export interface TraceState {
+interface TraceState {
   readonly query: SqlState;
   /** Null until it is there as a whole; while it is read again, as it was. */
   readonly trace: Trace | null;

@@ -4,7 +4,7 @@ import { type Column, keyText } from "../../arrow/column.js";
 import { lastDateMs, momentOfClock } from "../format.js";
 import type { ResolvedRange } from "../time-range.js";
 
-export interface ChartSeries {
+interface ChartSeries {
   readonly name: string;
   /** As many as there are times; what is not finite is drawn as a gap. */
   readonly values: Float64Array;
@@ -21,7 +21,7 @@ export interface ChartData {
 }
 
 /** More make no picture, and no legend; and each has a value for every time. */
-export const mostSeries = 50;
+const mostSeries = 50;
 
 /**
  * The rows of a result as series, the first {@link mostSeries} in the order in which their names come.

@@ -23,7 +23,7 @@ import { type TimeTick, timeTicks } from "./time-ticks.js";
 import { formatUnit, type Unit } from "./units.js";
 import { useRangeZoom } from "./use-zoom.js";
 
-export interface TimeChartProps {
+interface TimeChartProps {
   /** What it shows, for those who do not see it; the heading where `heading` is set. */
   readonly title: string;
   readonly heading?: boolean;

@@ -9,12 +9,12 @@ import type { ResolvedRange } from "../time-range.js";
 import { moved, pinched, type Reach, zoomed, zoomedByKey } from "./zoom.js";
 
 /** Where on the screen the range is drawn. */
-export interface Plot {
+interface Plot {
   readonly left: number;
   readonly width: number;
 }
 
-export interface ZoomOptions {
+interface ZoomOptions {
   readonly range: ResolvedRange;
   readonly reach: Reach;
   /** Null: nothing is drawn. */
@@ -102,7 +102,7 @@ export function useZoom(element: RefObject<HTMLElement | null>, o: ZoomOptions |
   return isPinched;
 }
 
-export interface RangeZoom {
+interface RangeZoom {
   /** What to draw: the range of the page, or what somebody zooms to. */
   readonly shown: ResolvedRange;
   /** For a key; false: it does nothing here. */

@@ -27,7 +27,7 @@ import { type Cell, Rows } from "./table-rows.js";
 import { rowPixels } from "./use-rows.js";
 import { type ColumnHeader, useShownColumns } from "./use-shown-columns.js";
 
-export interface DataTableProps {
+interface DataTableProps {
   /** What is in it, for those who do not see it. */
   readonly label: string;
   readonly columns: readonly TableColumn[];

@@ -6,7 +6,7 @@ import type { Column, Value } from "../../arrow/column.js";
 import type { ColumnType } from "../../arrow/column-data.js";
 import { formatDate, formatDuration, formatNumber, formatTime, formatTimeExact, nothing } from "../format.js";
 
-export interface Brief {
+interface Brief {
   readonly width: number;
   readonly text: (whole: string) => string;
 }

@@ -3,7 +3,7 @@ import { useCallback, useMemo } from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 
-export interface Sort {
+interface Sort {
   readonly id: string;
   readonly descending: boolean;
 }

@@ -12,7 +12,7 @@ const mostPixels = 4500;
 /** Blocks beyond those in view, above and below. */
 const overscan = 1;
 
-export interface RowsInView {
+interface RowsInView {
   readonly slots: readonly RowSlot[];
   /** Brings a row into view. */
   readonly scrollTo: (row: number) => void;

@@ -17,7 +17,7 @@ export interface Heatmap {
 }
 
 /** Explicit buckets of a step: one more count than bounds. */
-export interface ExplicitStep {
+interface ExplicitStep {
   readonly timeMs: number;
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
@@ -178,7 +178,7 @@ function filled(
 }
 
 /** What a row of the table beside the picture says. */
-export interface BinSummary {
+interface BinSummary {
   readonly bin: Bin;
   readonly total: number;
   /** The most in one step, and when; the first of several. */

@@ -29,7 +29,7 @@ import css from "./heatmap.module.css";
 import { binText } from "./scale.js";
 import { type Drawn, isDrawn, type Pointed, usePointing } from "./use-pointing.js";
 
-export interface HeatmapChartProps {
+interface HeatmapChartProps {
   readonly title: string;
   readonly heatmap: Heatmap;
   readonly exemplars: readonly Exemplar[];

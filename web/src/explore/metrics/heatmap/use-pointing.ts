@@ -26,7 +26,7 @@ export interface Drawn {
 /** Whether it is more than a click. */
 export const isDrawn = ({ from, to }: Drawn): boolean => Math.abs(to - from) > 6;
 
-export interface Pointing {
+interface Pointing {
   readonly pointed: Pointed | null;
   readonly setPointed: (pointed: Pointed | null) => void;
   readonly drawn: Drawn | null;

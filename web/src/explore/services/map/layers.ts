@@ -1,7 +1,7 @@
 /** Which column of a graph each of its nodes is in, so that calls go from left to right as far as they can. */
 
 /** An edge by the places of its ends in a list of nodes. */
-export interface Link {
+interface Link {
   readonly from: number;
   readonly to: number;
 }

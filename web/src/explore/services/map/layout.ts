@@ -5,13 +5,13 @@
 import { type Item, placeVertically, reduceCrossings } from "./columns.js";
 import { layersOf } from "./layers.js";
 
-export interface Point {
+interface Point {
   readonly x: number;
   readonly y: number;
 }
 
 /** Pixels. */
-export interface Sizes {
+interface Sizes {
   readonly width: number;
   readonly height: number;
   /** Between columns, and between the nodes of one. */

@@ -22,7 +22,7 @@ const dense = { ...box, gapX: 116, gapY: 16 };
 const wide = { ...box, gapX: 148, gapY: 42 };
 
 export const mapColours = ["errors", "p95"] as const;
-export type MapColour = (typeof mapColours)[number];
+type MapColour = (typeof mapColours)[number];
 
 export function ServiceMap({
   graph,

@@ -21,7 +21,7 @@ const moves: Readonly<Record<Direction, readonly [number, number]>> = {
   down: [0, -80],
 };
 
-export interface MapKeys {
+interface MapKeys {
   /** The {@link placeKey} of the one place that Tab leads to. */
   readonly entry: string;
   readonly onFocus: (place: Place) => void;

@@ -91,7 +91,7 @@ export function countAligned(rows: readonly AlignedSpan[]): {
 }
 
 /** An attribute of either span; null: it has none. */
-export interface AlignedProperty {
+interface AlignedProperty {
   readonly name: string;
   readonly a: string | null;
   readonly b: string | null;

@@ -14,7 +14,7 @@ import css from "./waterfall.module.css";
 const rulerPixels = 25;
 const noStretches: readonly Stretch[] = [];
 
-export interface SpanRowsProps {
+interface SpanRowsProps {
   /** Of the active row, which has `-active` behind it. */
   readonly id: string;
   readonly scroll: RefObject<HTMLElement | null>;

@@ -18,7 +18,7 @@ import { type SpanTree, treeKeys, useSpanTree } from "./use-span-tree.js";
 import { timeKeys, useTimeView } from "./use-time-view.js";
 import css from "./waterfall.module.css";
 
-export interface WaterfallProps {
+interface WaterfallProps {
   readonly trace: Trace;
   /** Of services. */
   readonly colours: ReadonlyMap<string, string>;
