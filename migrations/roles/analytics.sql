@@ -30,8 +30,10 @@ grant select on processes, streams, blocks to telemetry_analytics;
 grant select, insert, delete on lakehouse_partitions to telemetry_analytics;
 grant select, insert, delete on query_denials to telemetry_analytics;
 
--- what was asked, and the objects that leave the catalogue
-grant select, insert, delete on query_log, retired_objects to telemetry_analytics;
+-- what was asked, and the objects that leave the catalogue, which maintenance removes
+grant select, insert, delete on query_log to telemetry_analytics;
+grant select, insert on retired_objects to telemetry_analytics;
+revoke delete on retired_objects from telemetry_analytics;
 
 -- what a repair took out was in the hands of earlier releases
 revoke all on lost_partitions from telemetry_analytics;

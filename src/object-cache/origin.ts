@@ -1,9 +1,7 @@
 /** The object store behind the cache, for reading alone. */
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 
-import { type ByteRange, DamagedObject, type ObjectStore, type OnBytes } from "../lake/store/object-store.js";
+import type { ByteRange, ObjectStore, OnBytes } from "../lake/store/object-store.js";
 import { abortReason, ServiceError } from "../runtime/errors.js";
 
 /** Where objects come from. Errors are those of ObjectStore. */
@@ -16,9 +14,6 @@ export interface Origin {
   probe(): Promise<void>;
 }
 
-/** An object that earlier versions left, one without bytes, or none: each is an answer. */
-const probeKey = ".probe/ready";
-const probeMs = 4000;
 const readBytes = 1 << 20;
 
 /** The store as an origin. */
@@ -29,26 +24,13 @@ export function originOf(store: ObjectStore): Origin {
     return {
       size,
       read: (key, range, onBytes, signal) => readFileRange(store.localPath(key) ?? "", range, onBytes, signal),
-      probe: async () => {
-        if (!(await stat(fileURLToPath(store.uri))).isDirectory()) {
-          throw new ServiceError("UNAVAILABLE", "the object store is no directory: correct SVC_OBJECT_STORE_URI");
-        }
-      },
+      probe: () => store.probeReads(),
     };
   }
   return {
     size,
     read: (key, range, onBytes, signal, bytes) => remote.read(key, range, onBytes, signal, bytes),
-    // A read and not a look for its size: to that a bucket that is not there answers as one without the object.
-    probe: async () => {
-      try {
-        await remote.read(probeKey, { start: 0, length: 1 }, () => Promise.resolve(), AbortSignal.timeout(probeMs));
-      } catch (error) {
-        if (!(error instanceof DamagedObject || (error instanceof ServiceError && error.code === "NOT_FOUND"))) {
-          throw error;
-        }
-      }
-    },
+    probe: () => store.probeReads(),
   };
 }
 

@@ -13,7 +13,7 @@ import { assertSessions } from "../db/sessions.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
-import { openVerifiedStore } from "../lake/store/open-store.js";
+import { openReadableStore } from "../lake/store/open-store.js";
 import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
 import { type EngineSizing, sizeEngines } from "../query/backend/engine-sizing.js";
@@ -37,7 +37,6 @@ import { createGateThread } from "../workers/gate-client.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startAuthentication } from "./authentication.js";
 import { startLakeFiles } from "./lake-files.js";
-import { startRetiredSweep } from "./retired-sweep.js";
 import { openTls } from "./tls-files.js";
 import { openPool, readyWith } from "./stores.js";
 
@@ -51,8 +50,6 @@ export interface AnalyticsServerOptions {
   readonly metrics: Metrics;
   /** Told about every query. */
   readonly span?: SpanSink;
-  /** The process plays the role maintenance as well, which then removes retired objects. */
-  readonly maintained?: boolean;
   /** How long queries may go on when it stops, where others have a part in that time. Default: the grace period. */
   readonly drainMs?: () => number;
   /**
@@ -98,7 +95,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       metrics,
     });
     const policy = await scope.start("read policy", () => readPolicy(o, sql, reopen));
-    const store = await openVerifiedStore(o.objectStoreUri);
+    const store = await openReadableStore(o.objectStoreUri);
     const { queries, health } = await startQueries(scope, { sql, reopen, policy, store }, o);
     const service = createFlightService({
       authenticator,
@@ -112,7 +109,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       metrics,
       ...(o.span === undefined ? {} : { span: o.span }),
     });
-    const dependencies = readyWith(sql, store);
+    const dependencies = readyWith(sql, () => store.probeReads());
     let stopping = false;
     const probes: HealthProbes = {
       health: () => health() ?? (keys?.healthy === false ? "keys cannot be looked up" : null),
@@ -166,9 +163,6 @@ async function startQueries(
   const merger = await scope.start("merge pool", () => createMergePool(tempDirectory, o));
   const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
   const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
-  if (o.maintained !== true) {
-    startRetiredSweep(scope, sql, store, { logger, metrics });
-  }
   const queries = new QueryService({
     backend,
     policy,

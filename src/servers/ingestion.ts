@@ -123,7 +123,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       () => new DeadlineSql({ sql, reopen, timeoutMs: usageTimeoutMs }),
     );
     const usage = await scope.start("usage of keys", () => new HourlyUsage({ sql: usageSql, logger, metrics }));
-    const dependencies = readyWith(sql, store);
+    const dependencies = readyWith(sql, () => store.probe());
     let front: IngestionFront | null = null;
     const probes: HealthProbes = {
       health: () => unhealthyPart({ front, encoder, committer, keys, batcher }),

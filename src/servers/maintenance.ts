@@ -128,7 +128,11 @@ async function serveHealth(
       maxConnections,
       probes: {
         health: () => (merger.healthy ? null : "the merge thread cannot be replaced"),
-        ready: readyWith(sql, store),
+        ready: readyWith(
+          sql,
+          () => store.probe(),
+          () => store.probeReads(),
+        ),
         ...exposed(metrics),
       },
       option: "SVC_MAINTENANCE_HEALTH_LISTEN",

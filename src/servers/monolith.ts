@@ -182,7 +182,6 @@ async function startServers(
             connectionString: databases.analytics,
             objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
-            maintained: roles.has("maintenance"),
             drainMs,
           }).then((server) => {
             ownAnalytics = analyticsUriOf(config, server);

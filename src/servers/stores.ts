@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { connect, type ConnectOptions, isConnectionError, type Sql, sqlState } from "../db/sql.js";
-import type { ObjectStore } from "../lake/store/object-store.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -40,10 +39,10 @@ export function sharedStores(config: { readonly sqlConnectionString: string | nu
   return { connectionString: config.sqlConnectionString, objectStoreUri: objectStoreUriOf(config) };
 }
 
-/** Ready while database and object store answer. */
-export function readyWith(sql: Sql, store: ObjectStore): HealthProbes["ready"] {
+/** Ready while the database answers and the object store does. @param probes what the server needs of that */
+export function readyWith(sql: Sql, ...probes: readonly (() => Promise<void>)[]): HealthProbes["ready"] {
   return async () => {
-    await Promise.all([sql`select 1`, store.probe()]);
+    await Promise.all([sql`select 1`, ...probes.map((probe) => probe())]);
     return null;
   };
 }

@@ -38,6 +38,7 @@ function memoryStore(
       throw new Error("nobody lists");
     },
     probe: () => Promise.resolve(),
+    probeReads: () => Promise.resolve(),
     localPath: () => null,
     remote: null,
   };

@@ -49,7 +49,6 @@ beforeAll(async () => {
       SVC_AUTH_CACHE_TTL_SECONDS: "0",
     }),
     connectionString: ofAnalytics ?? "",
-    maintained: true,
   });
   maintenance = await startMaintenance({
     ...shared,

@@ -41,7 +41,6 @@ beforeAll(async () => {
     }),
     connectionString: logins[0]?.connectionString ?? "",
     metrics: createMetrics(),
-    maintained: true,
   });
   metrics = createMetrics();
   maintenance = await startMaintenance({

@@ -324,9 +324,13 @@ it("removes retired objects that others before them would keep waiting", async (
   expect(left?.objects).toBe(2200 - removedObjects);
 });
 
-it("removes retired objects under the database roles of maintenance and of analytics", async () => {
+it("removes retired objects under the database role of maintenance, which that of analytics may not", async () => {
   const { sql, connectionString } = lab;
-  for (const role of ["ingestion", "analytics"] as const) {
+  const outcomes = [
+    ["ingestion", expect.objectContaining({ removedObjects: 1 })],
+    ["analytics", expect.stringContaining("permission denied for table retired_objects")],
+  ] as const;
+  for (const [role, outcome] of outcomes) {
     await addLogs(1, "a");
     await sql`with gone as (delete from lakehouse_partitions returning path, file_bytes)
       insert into retired_objects select path, file_bytes, now() - interval '2 hours' from gone`;
@@ -338,8 +342,8 @@ it("removes retired objects under the database roles of maintenance and of analy
       logger: createSilentLogger(),
     });
     try {
-      const removed = await sweepRetired(as, lab.context.store, 3_600_000);
-      expect(removed).toMatchObject({ removedObjects: 1 });
+      const removed: unknown = await sweepRetired(as, lab.context.store, 3_600_000).catch(String);
+      expect(removed).toEqual(outcome);
     } finally {
       await as.end();
       await login.drop();

@@ -220,6 +220,16 @@ class FileStore implements ObjectStore {
     }
   }
 
+  async probeReads(): Promise<void> {
+    try {
+      await (await opendir(this.#root)).close();
+    } catch (error) {
+      throw errorCode(error) === "ENOTDIR"
+        ? new ServiceError("UNAVAILABLE", "the object store is no directory: correct SVC_OBJECT_STORE_URI")
+        : unavailable("be read", error);
+    }
+  }
+
   localPath(path: string): string {
     return this.#resolve(path);
   }

@@ -49,6 +49,8 @@ export interface ObjectStore {
   size(path: string, signal: AbortSignal): Promise<number>;
   /** Rejects when objects can not be written at present. */
   probe(): Promise<void>;
+  /** Rejects when objects can not be read at present. It writes nothing, and needs no right to. */
+  probeReads(): Promise<void>;
   /** The object as a file of this machine, for readers that open files; null when it is not one. */
   localPath(path: string): string | null;
   /** How to read objects that are not files of this machine, and to write large ones; null when they are. */

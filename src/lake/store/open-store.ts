@@ -27,7 +27,17 @@ export async function openObjectStore(uri: string, o: { readonly make?: boolean 
 }
 
 /**
- * Opens a store at the start of a server, and makes sure that it does what the service relies on.
+ * Opens a store at the start of a server that reads it, with no right but that.
+ * @throws {ServiceError} as {@link openObjectStore}; UNAVAILABLE when it cannot be read
+ */
+export async function openReadableStore(uri: string): Promise<ObjectStore> {
+  const store = await openObjectStore(uri);
+  await store.probeReads();
+  return store;
+}
+
+/**
+ * Opens a store at the start of a server that writes it, and makes sure that it does what the service relies on.
  * @throws {ServiceError} as {@link openObjectStore}, and as `verify` of a store behind a network.
  */
 export async function openVerifiedStore(uri: string): Promise<ObjectStore> {

@@ -10,6 +10,7 @@ import { SingleFlight } from "../../runtime/single-flight.js";
 import {
   type ByteRange,
   checkPath,
+  DamagedObject,
   type ObjectStore,
   type OnBytes,
   type RemoteObjects,
@@ -24,6 +25,8 @@ import { readObject, sizeOfObject } from "./s3-read.js";
 
 /** Objects of probes, tiny and soon removed. */
 const probeDirectory = ".probe";
+/** What a probe reads: an object that earlier versions left, one without bytes, or none. Each is an answer. */
+const readProbe = `${probeDirectory}/ready`;
 /** A good result of a probe holds for so long, since each is a request that is paid for. */
 const probeHoldsMs = 5000;
 const notImplemented = 501;
@@ -43,8 +46,8 @@ export async function openS3Store(uri: string, timing: S3Timing = defaultTiming)
 class S3Store implements ObjectStore, RemoteObjects {
   readonly uri: string;
   readonly #access: S3Access;
-  readonly #probe = new SingleFlight(() => this.#probeOnce());
-  #probedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #probe = new HeldProbe(() => this.#probeOnce());
+  readonly #readProbe = new HeldProbe(() => this.#probeReadsOnce());
   /** The object of a probe that could not be removed; the next one is not stored before it is gone. */
   #left: string | null = null;
 
@@ -170,11 +173,12 @@ class S3Store implements ObjectStore, RemoteObjects {
     } while (token !== undefined);
   }
 
-  async probe(): Promise<void> {
-    if (performance.now() - this.#probedAtMs < probeHoldsMs) {
-      return;
-    }
-    await this.#probe.run();
+  probe(): Promise<void> {
+    return this.#probe.run();
+  }
+
+  probeReads(): Promise<void> {
+    return this.#readProbe.run();
   }
 
   localPath(path: string): null {
@@ -217,9 +221,20 @@ class S3Store implements ObjectStore, RemoteObjects {
         throw error;
       });
       await this.#removeProbe();
-      this.#probedAtMs = performance.now();
     } catch (error) {
       throw storeError("be written", error);
+    }
+  }
+
+  /** A read and not a look for its size: to that a bucket that is not there answers as one without the object. */
+  async #probeReadsOnce(): Promise<void> {
+    const signal = AbortSignal.timeout(this.#access.timing.probeMs);
+    try {
+      await this.read(readProbe, { start: 0, length: 1 }, () => Promise.resolve(), signal);
+    } catch (error) {
+      if (!(error instanceof DamagedObject || (error instanceof ServiceError && error.code === "NOT_FOUND"))) {
+        throw error;
+      }
     }
   }
 
@@ -241,6 +256,25 @@ class S3Store implements ObjectStore, RemoteObjects {
     await client.send(new sdk.DeleteObjectCommand({ Bucket: bucket, Key: `${prefix}${path}` }), {
       abortSignal: AbortSignal.timeout(ms),
     });
+  }
+}
+
+/** A probe whose good result holds for a while. */
+class HeldProbe {
+  readonly #flight: SingleFlight<void>;
+  #goodAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(once: () => Promise<void>) {
+    this.#flight = new SingleFlight(async () => {
+      await once();
+      this.#goodAtMs = performance.now();
+    });
+  }
+
+  async run(): Promise<void> {
+    if (performance.now() - this.#goodAtMs >= probeHoldsMs) {
+      await this.#flight.run();
+    }
   }
 }
 
