@@ -311,6 +311,45 @@ it("keeps what nothing names after a failover, and removes what was replaced", a
   expect(await readdir(owners)).toEqual([name]);
 });
 
+it("removes what killed probes and looks at clocks have left for over an hour, as a repair does", async () => {
+  await chores().sweep();
+  const context = { ...taskContext(lab), clock: systemClock };
+  const small = [".probe.0123456789abcdef.tmp", ".probe/of-a-bucket", "lake-id/.clock-1", "lake-owner/.x.1.tmp"];
+  const leave = async (ageMs: number): Promise<void> => {
+    const then = new Date(Date.now() - ageMs);
+    for (const name of small) {
+      const file = path.join(lab.lake.directory, name);
+      await mkdir(path.dirname(file), { recursive: true });
+      await writeFile(file, "x");
+      await utimes(file, then, then);
+    }
+  };
+  const left = async (): Promise<string[]> => {
+    const names = await readdir(lab.lake.directory, { recursive: true });
+    return names.filter((name) => small.includes(name)).toSorted();
+  };
+  const marks = async (): Promise<number> =>
+    (await readdir(path.join(lab.lake.directory, "lake-id"))).length +
+    (await readdir(path.join(lab.lake.directory, "lake-owner"))).length;
+  const marked = await marks();
+
+  await leave(50 * 60_000);
+  await chores().sweep();
+  expect(await checkLake(context, { repair: true, deep: false })).toMatchObject({ problems: [] });
+  expect(await left()).toEqual(small);
+  await leave(2 * 3_600_000);
+  const found = small.map((name) => ({ kind: "orphan", path: name, mended: false }));
+  const told = await checkLake(context, { repair: false, deep: false });
+  expect(told.problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toMatchObject(found);
+  expect(await left()).toEqual(small);
+  expect(await checkLake(context, { repair: true, deep: false })).toMatchObject({ counts: { orphan: 4, mended: 4 } });
+  expect(await left()).toEqual([]);
+  await leave(2 * 3_600_000);
+  await chores().sweep();
+  expect(await left()).toEqual([]);
+  expect(await marks()).toBe(marked);
+});
+
 it("removes no object of a lake that another database has", async () => {
   const other = await startMergeLab();
   try {

@@ -13,6 +13,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { BadObjects, isOutage, isRefused } from "../bad-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
+import { findLeftovers } from "../leftovers.js";
 import { clockObstacle, storeClockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
@@ -93,6 +94,9 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
       await checkOrphans(table, check.repair && obstacle === null);
     }
   });
+  for (const { path, bytes } of await findLeftovers(store, clock.nowMs())) {
+    await tellOrphan({ store, report }, path, bytes, check.repair && obstacle === null);
+  }
   return report.build();
 }
 
@@ -215,12 +219,21 @@ async function checkOrphans({ sql, store, clock, report, stored }: TableCheck, r
     const known = new Set(named.map(({ path }) => path));
     for (const [path, { bytes }] of step) {
       if (!known.has(path)) {
-        if (remove) {
-          await store.remove(path);
-        }
-        const detail = `${bytes} bytes that nothing names`;
-        report.add({ kind: "orphan", path, view: null, audience: null, rows: null, mended: remove, detail });
+        await tellOrphan({ store, report }, path, bytes, remove);
       }
     }
   }
+}
+
+async function tellOrphan(
+  { store, report }: Pick<TableCheck, "store" | "report">,
+  path: string,
+  bytes: number,
+  remove: boolean,
+): Promise<void> {
+  if (remove) {
+    await store.remove(path);
+  }
+  const detail = `${bytes} bytes that nothing names`;
+  report.add({ kind: "orphan", path, view: null, audience: null, rows: null, mended: remove, detail });
 }

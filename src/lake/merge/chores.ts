@@ -1,7 +1,6 @@
 /** What the leader of maintenance does beside merging. */
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
-import type { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { BadObjects } from "../bad-objects.js";
@@ -14,6 +13,7 @@ import type { TrimResult } from "../rewrite/trim.js";
 import { removeEmptyDays } from "../store/empty-days.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { sweepOrphans } from "../sweep.js";
+import { sweepLeftovers } from "../leftovers.js";
 import { tables } from "../tables/tables.js";
 import type { Chore } from "./maintenance.js";
 import type { TaskRequest } from "./merger.js";
@@ -143,7 +143,7 @@ function retentionChore(o: ChoreOptions): Chore {
   };
 }
 
-/** Objects that were never published, or that an interrupted merge or rewrite left, and directories of days without any. */
+/** Objects that were never published, or that an interrupted merge, rewrite or probe left, and directories of days without any. */
 function sweepChore(o: ChoreOptions): Chore {
   const { sql, store, clock, logger } = o;
   return {
@@ -157,23 +157,25 @@ function sweepChore(o: ChoreOptions): Chore {
         logger[stranger === null ? "info" : "warn"](`objects that were never published stay: ${obstacle}`);
         return false;
       }
-      const removed = { removedObjects: 0, removedBytes: 0 };
-      let failure: ServiceError | null = null;
+      const results = [await sweepLeftovers(store, clock.nowMs())];
       for (const prefix of Object.keys(tables)) {
-        const one = await sweepOrphans(sql, store, { nowMs: clock.nowMs(), prefix });
-        removed.removedObjects += one.removedObjects;
-        removed.removedBytes += one.removedBytes;
-        failure ??= one.failure;
+        results.push(await sweepOrphans(sql, store, { nowMs: clock.nowMs(), prefix }));
         const directory = store.localPath(prefix);
         if (directory !== null) {
           await removeEmptyDays(directory, clock.nowMs() - emptyForMs);
         }
       }
+      const removed = {
+        removedObjects: results.reduce((sum, { removedObjects }) => sum + removedObjects, 0),
+        removedBytes: results.reduce((sum, { removedBytes }) => sum + removedBytes, 0),
+      };
       if (removed.removedObjects > 0) {
         logger.info(removed, "removed objects that were never published");
       }
-      if (failure !== null) {
-        throw failure;
+      for (const { failure } of results) {
+        if (failure !== null) {
+          throw failure;
+        }
       }
       return false;
     },

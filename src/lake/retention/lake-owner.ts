@@ -8,7 +8,8 @@ import { type Sql, sqlState } from "../../db/sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { identityObstacle } from "./lake-identity.js";
 
-const directory = "lake-owner";
+/** Of the object that names the database which decides. */
+export const ownerDirectory = "lake-owner";
 
 /** Hosted databases may refuse to say: insufficient_privilege, feature_not_supported, undefined_function. */
 const refusals: ReadonlySet<string> = new Set(["42501", "0A000", "42883"]);
@@ -38,13 +39,13 @@ export async function ownerObstacle(
   if (owner === null) {
     return null;
   }
-  const ours = `${directory}/${owner.database}-`;
+  const ours = `${ownerDirectory}/${owner.database}-`;
   const own = `${ours}${owner.timeline}`;
   let found = false;
-  for await (const { path } of store.list(directory)) {
+  for await (const { path } of store.list(ownerDirectory)) {
     // Names that begin with a dot are unfinished writes.
     const another = what === "orphans" ? path !== own : !path.startsWith(ours);
-    if (another && !path.startsWith(`${directory}/.`)) {
+    if (another && !path.startsWith(`${ownerDirectory}/.`)) {
       const since = path.startsWith(ours)
         ? "a standby took over, or the database was restored to an earlier moment,"
         : "the database was restored or copied";
