@@ -14,9 +14,10 @@ export class BadObjects extends ServiceError {
     const [what, them] = paths.length === 1 ? ["An object is", "it"] : [`${paths.length} objects are`, "them"];
     const more = paths.length - maxNamed;
     const named = `${paths.slice(0, maxNamed).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
+    const path = paths.length === 1 ? paths[0] : "<path>";
     super(
       "INTERNAL",
-      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}; one that it leaves, because its bytes have changed, goes by retire_partition_by_file().${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
+      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('${path}') as an administrator who may read its audience; all its rows go, and its file an hour later.${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
       options,
     );
     this.paths = paths;
