@@ -37,6 +37,11 @@ type Method = "GET" | "HEAD" | "POST";
 
 /** Answers under way, each of which may hold a block of its own. */
 const maxReads = 256;
+/**
+ * A caller has at most so many times as many answers as are free: four fifths of all when it is alone, less when others
+ * have many, too. Some are always left for whoever comes next: one that reads slowly gives none back for a long time.
+ */
+const readsPerFree = 4;
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 /** Answers requests until it is drained. */
@@ -54,6 +59,8 @@ export class ObjectCacheFront {
   readonly #seconds: Histogram;
   readonly #sentBytes: Counter;
   #reads = 0;
+  /** By caller. */
+  readonly #readsOf = new Map<string, number>();
   #open = 0;
   #draining = false;
   #onDrained: (() => void) | null = null;
@@ -144,7 +151,7 @@ export class ObjectCacheFront {
     try {
       status =
         path === null
-          ? await this.#takePrefetch(exchange, encoding)
+          ? await this.#takePrefetch(exchange, encoding, holder)
           : await this.#sendObject(exchange, method, keyOfPath(path), asked, holder);
     } catch (error) {
       const failure = failureOf(error, exchange);
@@ -170,11 +177,11 @@ export class ObjectCacheFront {
     return this.#draining ? { ...answer, close: true } : answer;
   }
 
-  #checkCapacity(): void {
+  #checkCapacity(holder: string): void {
     if (this.#draining) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping", { retryAfterSeconds: 1 });
     }
-    if (this.#reads >= maxReads) {
+    if ((this.#readsOf.get(holder) ?? 0) >= readsPerFree * (maxReads - this.#reads)) {
       throw new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 });
     }
   }
@@ -190,8 +197,8 @@ export class ObjectCacheFront {
     if (!isAllowed(key, this.#o.prefixes)) {
       throw new ServiceError("FORBIDDEN", "objects there are not handed out");
     }
-    this.#checkCapacity();
-    this.#reads++;
+    this.#checkCapacity(holder);
+    this.#countRead(holder, 1);
     try {
       const object = await this.#o.cache.describe(key, exchange.left);
       const etag = `"${object.id}-${object.bytes.toString(16)}"`;
@@ -229,15 +236,25 @@ export class ObjectCacheFront {
       this.#sentBytes.inc(end - start);
       return status;
     } finally {
-      this.#reads--;
+      this.#countRead(holder, -1);
     }
   }
 
-  async #takePrefetch(exchange: BodyExchange, encoding: string): Promise<number> {
+  #countRead(holder: string, one: 1 | -1): void {
+    this.#reads += one;
+    const own = (this.#readsOf.get(holder) ?? 0) + one;
+    if (own === 0) {
+      this.#readsOf.delete(holder);
+    } else {
+      this.#readsOf.set(holder, own);
+    }
+  }
+
+  async #takePrefetch(exchange: BodyExchange, encoding: string, holder: string): Promise<number> {
     if (!["", "identity"].includes(encoding.toLowerCase())) {
       throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "the body must not be encoded");
     }
-    this.#checkCapacity();
+    this.#checkCapacity(holder);
     exchange.resume();
     const outcome = await exchange.body();
     if (outcome.kind === "aborted") {
