@@ -203,6 +203,31 @@ it("completes views, columns and keys of attributes", async () => {
   expect(await editor.textContent()).toContain("attr(properties, 'http.request.method') FROM log_entries");
 });
 
+it.each([1280, 400])("leaves the controls free while it offers completions (%i px wide)", async (width) => {
+  const page = await app.open(address("SELECT 1\n".repeat(width > 400 ? 4 : 2)), { width });
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  const options = page.getByRole("listbox").getByRole("option");
+  await editor.press("Control+Home");
+  for (let line = 0; line < (width > 400 ? 4 : 2); line++) {
+    await page.keyboard.press("End");
+    await editor.pressSequentially(" FROM l");
+    await page.getByRole("option", { name: /log_entries/ }).waitFor();
+    const list = await page.getByRole("listbox").boundingBox();
+    const controls = await page.getByRole("button", { name: "Run" }).boundingBox();
+    expect(await options.first().isVisible()).toBe(true);
+    expect((list?.y ?? Infinity) + (list?.height ?? 0)).toBeLessThanOrEqual(controls?.y ?? 0);
+    expect(list?.height).toBeGreaterThan(24);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ArrowDown");
+  }
+  await editor.press("Control+a");
+  await page.keyboard.insertText("SELECT count(*) AS n FROM ");
+  await editor.pressSequentially("log_e");
+  await page.getByRole("option", { name: /log_entries/ }).waitFor();
+  await page.getByRole("button", { name: "Format the text" }).click();
+  await expect.poll(() => editor.textContent()).toContain("FROM  log_e");
+});
+
 it("explains, formats, remembers and brings back", async () => {
   const page = await app.open(address("select count(*) from spans where is_error"));
   await page.getByRole("button", { name: "Explain" }).click();

@@ -8,7 +8,15 @@ import { PostgreSQL, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension, Prec } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+  placeholder,
+  tooltips,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { type ReactElement, useEffect, useRef } from "react";
 
@@ -128,6 +136,8 @@ export function SqlEditor(o: SqlEditorProps): ReactElement {
           bracketMatching(),
           closeBrackets(),
           autocompletion({ icons: false, maxRenderedOptions: 60 }),
+          // Beyond the editor the list would lie over the controls, and take the clicks that are meant for them.
+          tooltips({ tooltipSpace: ({ dom }) => dom.getBoundingClientRect() }),
           highlightActiveLine(),
           highlightSelectionMatches(),
           search({ top: true }),
