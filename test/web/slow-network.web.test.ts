@@ -1,5 +1,5 @@
 /** Pages whose answers come late, in another order, or not at all, and what people do until then. */
-import type { Page, Route } from "playwright-core";
+import type { Locator, Page, Route } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { callApi } from "../helpers/web/admin-app.js";
@@ -29,6 +29,11 @@ async function hold(page: Page, pattern: string, isHeld: (route: Route) => boole
     await route.fallback();
   });
   return { count: () => count, release };
+}
+
+/** What a test does to an element without waiting. */
+interface Clickable {
+  readonly click: () => void;
 }
 
 const isChange = (route: Route): boolean => route.request().method() !== "GET";
@@ -70,6 +75,28 @@ it("keeps what was done to a table just before and after the width of a column c
   await page.waitForURL(/widths=/);
   // On a slow machine the hand has rested before the second key.
   expect([...new URL(page.url()).searchParams.keys()].toSorted()).toEqual(["sort", "widths"]);
+});
+
+it("keeps each of several filters and facets that are changed before the page shows the first", async () => {
+  const page = await app.open("/logs");
+  const clickAtOnce = (part: Locator, most: number): Promise<void> =>
+    part.evaluateAll(
+      (buttons, count) => buttons.slice(0, count).forEach((button) => (button as unknown as Clickable).click()),
+      most,
+    );
+  const exclude = page.getByRole("region", { name: "service_name" }).getByRole("button", { name: /^Exclude / });
+  await exclude.nth(2).waitFor();
+  await clickAtOnce(exclude, 3);
+  const remove = page.getByRole("button", { name: /^Remove the filter/ });
+  await remove.first().waitFor();
+  expect(new URL(page.url()).searchParams.getAll("filter")).toHaveLength(3);
+  await expect.poll(() => remove.count()).toBe(3);
+  await clickAtOnce(remove, 2);
+  await expect.poll(() => remove.count()).toBe(1);
+  const facets = page.getByRole("button", { name: /^Remove the facet/ });
+  await clickAtOnce(facets, 2);
+  await page.waitForURL(/facet=/);
+  await expect.poll(() => facets.count()).toBe(0);
 });
 
 it("opens nothing on a page, or in place of a form, to which somebody went meanwhile", async () => {
@@ -265,7 +292,6 @@ it("takes back the formatting alone, and leaves what was typed just before", asy
   await expect.poll(() => editor.textContent()).toContain("SELECT");
   await editor.press("Control+End");
   await page.keyboard.type(", 2 as b");
-  await page.keyboard.press("Escape"); // no list of completions over the button, however soon one would come
   await page.getByRole("button", { name: "Format the text" }).click();
   await expect.poll(() => editor.textContent()).toContain("AS b");
   await editor.press("Control+z");

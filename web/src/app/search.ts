@@ -21,15 +21,21 @@ export function textsOf(value: Search[string]): readonly string[] {
   return value === undefined ? [] : typeof value === "object" ? value : [value];
 }
 
+/** What changes of parameters. A function is given what they are by then: a page may show what they were before that. */
+export type SearchChanges = Search | ((before: Search) => Search);
+
 /**
  * Changes some parameters and leaves the others; undefined takes one away.
  * @returns `replace`: Back does not come back to what was before.
  */
-export function useChangeSearch(): (changes: Search, o?: { readonly replace?: boolean }) => void {
+export function useChangeSearch(): (changes: SearchChanges, o?: { readonly replace?: boolean }) => void {
   const navigate = useNavigate();
   return useCallback(
     (changes, o) => {
-      const search = (before: Search): Search => ({ ...before, ...changes });
+      const search = (before: Search): Search => ({
+        ...before,
+        ...(typeof changes === "function" ? changes(before) : changes),
+      });
       void navigate({ to: ".", search, replace: o?.replace ?? false });
     },
     [navigate],

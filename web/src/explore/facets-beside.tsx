@@ -5,12 +5,12 @@ import { type ReactElement, type ReactNode, useState } from "react";
 import { Button, classes } from "../ui/controls.js";
 import { Facets, type FacetsProps } from "./facets.js";
 import css from "./facets.module.css";
-import { useNames } from "./use-filters.js";
+import { type ListChange, useNames } from "./use-filters.js";
 import { useNarrow } from "./use-narrow.js";
 
 interface FacetsState {
   readonly keys: readonly string[];
-  readonly setKeys: (keys: readonly string[]) => void;
+  readonly changeKeys: (change: ListChange<string>) => void;
   readonly narrow: boolean;
   /** Where there is no room. */
   readonly open: boolean;
@@ -19,9 +19,9 @@ interface FacetsState {
 
 /** @param defaults keys while the address has none */
 export function useFacets(defaults: readonly string[]): FacetsState {
-  const [keys, setKeys] = useNames("facet", defaults);
+  const [keys, changeKeys] = useNames("facet", defaults);
   const [open, setOpen] = useState(false);
-  return { keys, setKeys, narrow: useNarrow(), open, setOpen };
+  return { keys, changeKeys, narrow: useNarrow(), open, setOpen };
 }
 
 export function FacetsButton({ state }: { readonly state: FacetsState }): ReactElement | null {
@@ -41,12 +41,12 @@ export function FacetsBeside({
   readonly state: FacetsState;
   readonly children: ReactNode;
 }): ReactElement {
-  const { keys, setKeys, narrow, open } = state;
+  const { keys, changeKeys, narrow, open } = state;
   return (
     <div className={classes(css.beside, open && css.open)}>
       {!narrow || open ? (
         <div className={css.side}>
-          <Facets {...facets} keys={keys} onKeys={setKeys} />
+          <Facets {...facets} keys={keys} onKeys={changeKeys} />
         </div>
       ) : null}
       {children}

@@ -11,6 +11,7 @@ import { LevelLetter } from "../ui/level.js";
 import { ErrorPart, Skeleton } from "../ui/states.js";
 import type { AttributeKey, ExploredView } from "./attribute-keys.js";
 import css from "./facets.module.css";
+import type { ListChange } from "./use-filters.js";
 
 export interface FacetsProps {
   readonly view: ExploredView;
@@ -21,7 +22,7 @@ export interface FacetsProps {
   readonly keys: readonly string[];
   /** To choose from. */
   readonly attributes: readonly AttributeKey[];
-  readonly onKeys: (keys: readonly string[]) => void;
+  readonly onKeys: (change: ListChange<string>) => void;
   readonly onToggle: (key: string, value: string | null, exclude: boolean) => void;
 }
 
@@ -67,7 +68,7 @@ export function Facets(o: FacetsProps): ReactElement {
           known={query.error === null}
           filters={o.filters}
           onToggle={o.onToggle}
-          onRemove={() => o.onKeys(o.keys.filter((each) => each !== key))}
+          onRemove={() => o.onKeys((before) => before.filter((each) => each !== key))}
         />
       ))}
       <Menu
@@ -80,7 +81,7 @@ export function Facets(o: FacetsProps): ReactElement {
       >
         {[...o.columns.text.filter((key) => !o.keys.includes(key)), ...more.slice(0, 60).map(({ key }) => key)].map(
           (key) => (
-            <MenuItem key={key} onClick={() => o.onKeys([...o.keys, key])}>
+            <MenuItem key={key} onClick={() => o.onKeys((before) => [...before, key])}>
               {key}
             </MenuItem>
           ),

@@ -4,9 +4,12 @@ import { useCallback, useMemo } from "react";
 import { textsOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { type Filter, formatFilter, parseFilters } from "../ui/filters.js";
 
+/** A list in the address from what it is by then, which the page may not show yet. */
+export type ListChange<T> = (before: readonly T[]) => readonly T[];
+
 interface PageFilters {
   readonly filters: readonly Filter[];
-  readonly setFilters: (filters: readonly Filter[]) => void;
+  readonly changeFilters: (change: ListChange<Filter>) => void;
   /** Adds a filter, or takes it away where it is; what it contradicts goes. Null: rows without the key. */
   readonly toggle: (key: string, value: string | null, exclude: boolean) => void;
 }
@@ -17,15 +20,20 @@ export function useFilters(): PageFilters {
   const texts = textsOf(search["filter"]);
   const key = JSON.stringify(texts);
   const filters = useMemo(() => parseFilters(texts), [key]);
-  const setFilters = useCallback(
-    (next: readonly Filter[]) => change({ filter: next.length === 0 ? undefined : next.map(formatFilter) }),
+  const changeFilters = useCallback(
+    (next: ListChange<Filter>) =>
+      change(({ filter }) => {
+        const list = next(parseFilters(textsOf(filter)));
+        return { filter: list.length === 0 ? undefined : list.map(formatFilter) };
+      }),
     [change],
   );
   const toggle = useCallback(
-    (name: string, value: string | null, exclude: boolean) => setFilters(toggled(filters, name, value, exclude)),
-    [filters, setFilters],
+    (name: string, value: string | null, exclude: boolean) =>
+      changeFilters((before) => toggled(before, name, value, exclude)),
+    [changeFilters],
   );
-  return { filters, setFilters, toggle };
+  return { filters, changeFilters, toggle };
 }
 
 /** See {@link PageFilters.toggle}. */
@@ -47,23 +55,29 @@ function filterFor(key: string, value: string | null, exclude: boolean): Filter 
 export function useNames(
   name: string,
   defaults: readonly string[],
-): readonly [readonly string[], (names: readonly string[]) => void] {
+): readonly [readonly string[], (change: ListChange<string>) => void] {
   const search = useSearchParameters();
   const change = useChangeSearch();
   const texts = textsOf(search[name]);
   const key = JSON.stringify(texts);
-  const names = useMemo(
-    () => (texts.length === 0 ? defaults : texts.filter((each) => each !== "").slice(0, mostNames)),
-    [key, defaults],
-  );
-  const set = useCallback(
-    (next: readonly string[]) => {
-      const same = next.length === defaults.length && next.every((each, at) => each === defaults[at]);
-      change({ [name]: same ? undefined : next.length === 0 ? [""] : next }, { replace: true });
-    },
+  const names = useMemo(() => namesOf(texts, defaults), [key, defaults]);
+  const changeNames = useCallback(
+    (next: ListChange<string>) =>
+      change(
+        (before) => {
+          const list = next(namesOf(textsOf(before[name]), defaults));
+          const same = list.length === defaults.length && list.every((each, at) => each === defaults[at]);
+          return { [name]: same ? undefined : list.length === 0 ? [""] : list };
+        },
+        { replace: true },
+      ),
     [change, name, defaults],
   );
-  return [names, set];
+  return [names, changeNames];
 }
 
 const mostNames = 12;
+
+function namesOf(texts: readonly string[], defaults: readonly string[]): readonly string[] {
+  return texts.length === 0 ? defaults : texts.filter((each) => each !== "").slice(0, mostNames);
+}

@@ -10,7 +10,7 @@ import { type Filter, formatFilter, parseFilter } from "./filters.js";
 
 interface FilterBarProps {
   readonly filters: readonly Filter[];
-  readonly onChange: (filters: readonly Filter[]) => void;
+  readonly onChange: (change: (before: readonly Filter[]) => readonly Filter[]) => void;
   readonly placeholder?: string;
   /** Whole texts that begin with what was typed: keys, and after an operator values. Another function is asked anew. */
   readonly suggest?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -25,8 +25,7 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
   const add = (typed: string): void => {
     const filter = parseFilter(typed);
     if (filter !== null) {
-      const whole = formatFilter(filter);
-      onChange([...filters.filter((each) => formatFilter(each) !== whole), filter]);
+      onChange((before) => [...without(before, filter), filter]);
     }
     setText("");
   };
@@ -38,7 +37,7 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
       event.preventDefault();
       add(text);
     } else if (event.key === "Backspace" && text === "") {
-      onChange(filters.slice(0, -1));
+      onChange((before) => before.slice(0, -1));
     }
   };
   return (
@@ -49,10 +48,10 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
           key={formatFilter(filter)}
           filter={filter}
           onEdit={() => {
-            onChange(filters.filter((each) => each !== filter));
+            onChange((before) => without(before, filter));
             setText(formatFilter(filter));
           }}
-          onRemove={() => onChange(filters.filter((each) => each !== filter))}
+          onRemove={() => onChange((before) => without(before, filter))}
         />
       ))}
       <Autocomplete.Root
@@ -104,6 +103,11 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
       </Autocomplete.Root>
     </div>
   );
+}
+
+function without(filters: readonly Filter[], one: Filter): readonly Filter[] {
+  const text = formatFilter(one);
+  return filters.filter((each) => formatFilter(each) !== text);
 }
 
 function Chip({

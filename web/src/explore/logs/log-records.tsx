@@ -29,11 +29,11 @@ export function RecordsWithPanel(o: {
   const { rows, list } = records;
   const change = useChangeSearch();
   const { resolved } = useTimeRange();
-  const [columns, setColumns] = useNames("column", noColumns);
+  const [columns, changeColumns] = useNames("column", noColumns);
   const chosen = textOf(useSearchParameters()["entry"]);
   const selected = useMemo(() => (chosen === null ? null : rowOf(rows, chosen)), [rows, chosen]);
   const toggleColumn = (name: string): void =>
-    setColumns(columns.includes(name) ? columns.filter((each) => each !== name) : [...columns, name]);
+    changeColumns((before) => (before.includes(name) ? before.filter((each) => each !== name) : [...before, name]));
   return (
     <Split
       panel={

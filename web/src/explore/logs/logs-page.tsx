@@ -2,7 +2,7 @@
 import { Pause, Play, Rows3, TextSearch } from "lucide-react";
 import { type ReactElement, useEffect, useState } from "react";
 
-import { textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { textsOf, useChangeSearch } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
@@ -24,9 +24,8 @@ const defaultFacets = ["level_name", "service_name"];
 
 export default function LogsPage(): ReactElement {
   const change = useChangeSearch();
-  const filterTexts = textsOf(useSearchParameters()["filter"]);
   const { range } = useTimeRange();
-  const { filters, setFilters, toggle } = useFilters();
+  const { filters, changeFilters, toggle } = useFilters();
   const facets = useFacets(defaultFacets);
   const { narrow } = facets;
   const search = useLogSearch(filters);
@@ -41,7 +40,10 @@ export default function LogsPage(): ReactElement {
   };
   const pickPattern = (pattern: string, exclude: boolean): void => {
     const filter = formatFilter({ key: "pattern", operator: exclude ? "!=" : "=", value: pattern });
-    change({ filter: [...filterTexts, filter], view: exclude ? "patterns" : undefined });
+    change((before) => ({
+      filter: [...textsOf(before["filter"]), filter],
+      view: exclude ? "patterns" : undefined,
+    }));
   };
 
   return (
@@ -51,7 +53,7 @@ export default function LogsPage(): ReactElement {
         <div className={css.filters}>
           <FilterBar
             filters={filters}
-            onChange={setFilters}
+            onChange={changeFilters}
             suggest={suggest}
             placeholder={narrow ? "Filter: key=value" : "Filter: service_name=checkout, http.route~cart, !user.id"}
           />

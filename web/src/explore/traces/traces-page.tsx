@@ -41,7 +41,7 @@ const noFilters = {
 export default function TracesPage(): ReactElement {
   const change = useChangeSearch();
   const { resolved } = useTimeRange();
-  const { filters, setFilters, toggle } = useFilters();
+  const { filters, changeFilters, toggle } = useFilters();
   const facets = useFacets(defaultFacets);
   const { narrow } = facets;
   const search = useTraceSearch(filters);
@@ -59,7 +59,7 @@ export default function TracesPage(): ReactElement {
       <div className={css.search}>
         <FilterBar
           filters={filters}
-          onChange={setFilters}
+          onChange={changeFilters}
           suggest={suggest}
           placeholder={narrow ? "Filter: key=value" : "Has a span with: service_name=payment, http.route~cart, name=…"}
         />
