@@ -322,6 +322,40 @@ it("shows what was chosen last, while what was chosen before is still compared",
   expect(await page.getByRole("checkbox").count()).toBe(1);
 });
 
+it("takes no other files while it imports, so that what became of each screen is seen", async () => {
+  const page = await app.open("/admin/import-screens", { allow: /503/ });
+  const files = page.getByLabel("Files", { exact: true });
+  const content = (name: string): string =>
+    JSON.stringify({ format: 1, name, folder: null, version: 1, config: { cells: [] } });
+  await files.setInputFiles({ name: "a.json", mimeType: "", buffer: Buffer.from(content("Refused")) });
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/api/screens/Refused", async (route) => {
+    await held;
+    await route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "busy" } });
+  });
+  const asked = page.waitForRequest("**/api/screens/Refused");
+  await page.getByRole("button", { name: "Import 1 screen" }).click();
+  await asked;
+  await page.getByText("More files can be chosen when these are imported").waitFor();
+  const dropped = await page.evaluateHandle<object>(
+    `(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([${JSON.stringify(content("Dropped"))}], "b.json"));
+      return transfer;
+    })()`,
+  );
+  await files.dispatchEvent("drop", { dataTransfer: dropped });
+  expect(await files.isDisabled()).toBe(true);
+  release();
+  await page.getByRole("alert").getByText("busy", { exact: true }).waitFor();
+  expect(await page.getByRole("checkbox", { name: /^Dropped/ }).count()).toBe(0);
+  await files.dispatchEvent("drop", { dataTransfer: dropped });
+  await page.getByRole("checkbox", { name: /^Dropped/ }).waitFor();
+});
+
 it("says that nothing was overwritten that somebody saved since the files were compared", async () => {
   const page = await app.open("/admin/import-screens", { allow: /409/ });
   await callApi(page, "PUT", "api/screens/Race", { config: { a: 1 }, version: 0 });

@@ -8,6 +8,7 @@ export function FileField({
   label,
   hint,
   problem = null,
+  closed = null,
   accept,
   multiple = false,
   onFiles,
@@ -15,6 +16,8 @@ export function FileField({
   readonly label: string;
   readonly hint: string;
   readonly problem?: string | null;
+  /** Why it takes no files for now. */
+  readonly closed?: string | null;
   readonly accept: string;
   readonly multiple?: boolean;
   readonly onFiles: (files: readonly File[]) => void;
@@ -24,14 +27,16 @@ export function FileField({
   const drop = (event: DragEvent): void => {
     event.preventDefault();
     setOver(false);
-    onFiles([...event.dataTransfer.files]);
+    if (closed === null) {
+      onFiles([...event.dataTransfer.files]);
+    }
   };
   return (
     <div
       className={classes(css.field, over && css.over)}
       onDragOver={(event) => {
         event.preventDefault();
-        setOver(true);
+        setOver(closed === null);
       }}
       onDragLeave={() => setOver(false)}
       onDrop={drop}
@@ -44,12 +49,13 @@ export function FileField({
         type="file"
         accept={accept}
         multiple={multiple}
+        disabled={closed !== null}
         aria-invalid={problem !== null}
         aria-describedby={`${id}-about`}
         onChange={({ target }) => onFiles([...(target.files ?? [])])}
       />
       <p id={`${id}-about`} className={problem === null ? css.hint : css.problem}>
-        {problem ?? `${hint}; choose ${multiple ? "or drop them" : "or drop it"} here`}
+        {problem ?? closed ?? `${hint}; choose ${multiple ? "or drop them" : "or drop it"} here`}
       </p>
     </div>
   );

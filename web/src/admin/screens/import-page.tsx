@@ -36,6 +36,9 @@ export default function ImportPage(): ReactElement {
   const [problems, setProblems] = useState<readonly string[]>([]);
   const chosen = candidates?.filter((each) => each.chosen && each.outcome !== "saved") ?? [];
 
+  const change = (screen: ScreenFile, changes: Partial<Candidate>): void =>
+    setCandidates((before) => before?.map((each) => (each.screen === screen ? { ...each, ...changes } : each)) ?? null);
+
   const newest = useRef<readonly File[]>([]);
   const look = useTask(async () => {
     setCandidates(null);
@@ -67,9 +70,7 @@ export default function ImportPage(): ReactElement {
       } catch (error) {
         outcome = { error };
       }
-      setCandidates(
-        (before) => before?.map((each) => (each.screen === candidate.screen ? { ...each, outcome } : each)) ?? null,
-      );
+      change(candidate.screen, { outcome });
     }
     await invalidate("screens", "folders");
   });
@@ -86,6 +87,7 @@ export default function ImportPage(): ReactElement {
           accept=".json,application/json"
           hint="JSON files of screens"
           multiple
+          closed={bring.busy ? "More files can be chosen when these are imported" : null}
           onFiles={(files) => {
             newest.current = files;
             look.run();
@@ -105,9 +107,7 @@ export default function ImportPage(): ReactElement {
                 <CandidateRow
                   key={candidate.screen.name}
                   candidate={candidate}
-                  onChoose={(is) =>
-                    setCandidates(candidates.map((each) => (each === candidate ? { ...each, chosen: is } : each)))
-                  }
+                  onChoose={(is) => change(candidate.screen, { chosen: is })}
                 />
               ))}
             </ul>
