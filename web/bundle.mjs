@@ -22,11 +22,13 @@ if (!isUpToDate()) {
 function isUpToDate() {
   const builtMs = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const isOlder = (path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) < builtMs;
-  const inputs = ["package.json", "index.html", "vite.config.js", "bundle.mjs", "../pnpm-lock.yaml", "src"];
-  return (
-    inputs.every((name) => isOlder(join(root, name))) &&
-    readdirSync(join(root, "src"), { recursive: true }).every((name) => isOlder(join(root, "src", name)))
-  );
+  const inputs = ["package.json", "index.html", "vite.config.js", "bundle.mjs", "../pnpm-lock.yaml"];
+  const folders = ["src", "../client/src/shared"];
+  return [...inputs, ...folders, ...folders.flatMap(filesOf)].every((name) => isOlder(join(root, name)));
+}
+
+function filesOf(folder) {
+  return readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name));
 }
 
 /** What the server sends to a browser that takes it; small files and those that are compressed stay alone. */

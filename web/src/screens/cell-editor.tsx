@@ -1,6 +1,7 @@
 /** The fields of a cell while its screen is edited. */
 import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
 import type { ReactElement } from "react";
+import { nameProblem } from "telemetry-service-client/shared/screen-variables";
 
 import { Button, IconButton, Menu, MenuItem, SelectField, TextField } from "../ui/controls.js";
 import { SqlEditor } from "../sql/sql-editor.js";
@@ -12,7 +13,6 @@ import {
   type ChartCell,
   type LeafCell,
   type MapCell,
-  nameProblem,
   newCell,
   titleOf,
   type VariableCell,

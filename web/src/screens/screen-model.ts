@@ -2,8 +2,10 @@
  * What a screen holds: cells from top to bottom. It comes from the server as JSON that anybody may have written, so
  * every member is looked at.
  */
+import { variableProblem } from "telemetry-service-client/shared/screen-variables";
 
 import { PlainError } from "../api/error.js";
+import { capital } from "../ui/format.js";
 
 /** Version of the configuration that this release writes. */
 export const screenFormat = 1;
@@ -229,24 +231,11 @@ export function variablesOf({ cells }: ScreenConfig): VariableCell[] {
     .filter((cell) => cell.kind === "variable");
 }
 
-/** What is wrong with the name of a variable, or null. */
-export function nameProblem(name: string): string | null {
-  return name === "interval"
-    ? "$interval is the seconds of a bucket"
-    : /^[A-Za-z_]\w{0,40}$/.test(name)
-      ? null
-      : "letters, digits and _, the first no digit, at most 41";
-}
-
 /** Sees to it that each `$name` means one variable. @throws ScreenError */
 export function checkVariables(config: ScreenConfig): void {
-  const taken = new Set<string>();
-  for (const { name } of variablesOf(config)) {
-    const problem = taken.has(name) ? "another variable has that name" : nameProblem(name);
-    if (problem !== null) {
-      throw new ScreenError(`A variable cannot be called “${name}”: ${problem}. Give it another name.`);
-    }
-    taken.add(name);
+  const problem = variableProblem(variablesOf(config).map(({ name }) => name));
+  if (problem !== null) {
+    throw new ScreenError(`${capital(problem)}. Give it another name.`);
   }
 }
 

@@ -4,6 +4,7 @@ import path from "node:path";
 
 import { escapeControls } from "../../shared/escape-controls.js";
 import { isObject } from "../../shared/is-object.js";
+import { variableProblem } from "../../shared/screen-variables.js";
 import { WebError } from "../../web/web-client.js";
 import { requestOf } from "../admin/action.js";
 import { type AskWeb, openWeb } from "../admin/ask-web.js";
@@ -15,8 +16,14 @@ import { showJson } from "../formats/show.js";
 import { addSettings, flag, readSettings, text } from "../settings.js";
 import { createOutput } from "../terminal.js";
 import { differences } from "./differences.js";
-import { type FoundFile, pathOf, readScreenFiles, type ScreenFile, writeScreenFile } from "./screen-file.js";
-import { variableProblem } from "./variables.js";
+import {
+  type FoundFile,
+  pathOf,
+  readScreenFiles,
+  type ScreenFile,
+  variableNames,
+  writeScreenFile,
+} from "./screen-file.js";
 
 const settings = {
   folder: text("folder", { placeholder: "name", fallback: null, help: "screens of this folder only" }),
@@ -125,7 +132,7 @@ const push: Work = async ({ ask, directory, folder, force }) => {
       outcomes.push({ path: file.path, state: "unchanged", details: "" });
       continue;
     }
-    const problem = variableProblem(file.config);
+    const problem = variableProblem(variableNames(file.config));
     if (problem !== null) {
       outcomes.push({ path: file.path, state: "refused", details: problem });
       continue;

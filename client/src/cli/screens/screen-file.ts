@@ -53,6 +53,14 @@ export async function readScreenFiles(directory: string): Promise<FoundFile[]> {
   );
 }
 
+/** Of the variables of a screen, those in groups too. */
+export function variableNames({ cells }: ScreenFile["config"]): string[] {
+  return (Array.isArray(cells) ? cells : []).filter(isObject).flatMap((cell) => {
+    const { kind, name } = cell;
+    return kind === "group" ? variableNames(cell) : kind === "variable" ? [typeof name === "string" ? name : ""] : [];
+  });
+}
+
 async function jsonFiles(directory: string): Promise<string[]> {
   try {
     const entries = await readdir(directory, { recursive: true, withFileTypes: true });
