@@ -8,6 +8,7 @@ import { PrintedRows } from "../../../ui/table/printed-rows.js";
 import { rowPixels, useRows } from "../../../ui/table/use-rows.js";
 import type { ResolvedRange } from "../../../ui/time-range.js";
 import type { Span, Stretch } from "../trace-model.js";
+import type { SpanTree } from "./use-span-tree.js";
 import css from "./waterfall.module.css";
 
 /** Above the rows. */
@@ -18,35 +19,28 @@ interface SpanRowsProps {
   /** Of the active row, which has `-active` behind it. */
   readonly id: string;
   readonly scroll: RefObject<HTMLElement | null>;
-  /** Gets what brings a row into view. */
-  readonly scrollTo: RefObject<(row: number) => void>;
-  readonly spans: readonly Span[];
-  /** Places of the spans that are not within a closed one. */
-  readonly shown: readonly number[];
+  readonly tree: SpanTree;
   readonly view: ResolvedRange;
   readonly colours: ReadonlyMap<string, string>;
   readonly path: ReadonlyMap<number, readonly Stretch[]>;
-  readonly collapsed: ReadonlySet<number>;
   readonly selected: number | null;
-  readonly active: number;
   /** Empty: none is looked for. */
   readonly finds: ReadonlySet<number>;
   /** What the words of a time take, of the width. */
   readonly labelPercent: number;
-  readonly onOpen: (at: number) => void;
   readonly onSelect: (at: number) => void;
 }
 
 /** Scrolling makes these again, and nothing else of the waterfall. */
 export function SpanRows(o: SpanRowsProps): ReactElement {
-  const { spans, shown } = o;
+  const { spans, shown, active, collapsed } = o.tree;
   const { slots, scrollTo } = useRows(o.scroll, shown.length, rulerPixels);
-  o.scrollTo.current = scrollTo;
+  o.tree.scrollTo.current = scrollTo;
   // Rows keep what they were made with.
   const latest = useRef(o);
   latest.current = o;
   const handlers = useRef({
-    onOpen: (at: number): void => latest.current.onOpen(at),
+    onOpen: (at: number): void => latest.current.tree.toggle(at),
     onSelect: (at: number): void => latest.current.onSelect(at),
   });
   return (
@@ -56,15 +50,15 @@ export function SpanRows(o: SpanRowsProps): ReactElement {
         return span === undefined ? null : (
           <SpanRow
             key={slot}
-            id={span.at === o.active ? `${o.id}-active` : undefined}
+            id={span.at === active ? `${o.id}-active` : undefined}
             span={span}
             index={index}
             view={o.view}
             colour={o.colours.get(span.service) ?? "var(--series-0)"}
             stretches={o.path.get(span.at) ?? noStretches}
-            open={span.end > span.at + 1 ? !o.collapsed.has(span.at) : null}
+            open={span.end > span.at + 1 ? !collapsed.has(span.at) : null}
             selected={span.at === o.selected}
-            active={span.at === o.active}
+            active={span.at === active}
             labelPercent={o.labelPercent}
             dimmed={o.finds.size > 0 && !o.finds.has(span.at)}
             {...handlers.current}

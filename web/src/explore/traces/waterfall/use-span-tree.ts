@@ -45,10 +45,13 @@ export function useSpanTree(spans: readonly Span[], selected: number | null, onS
     }
   }, [selected]);
   return {
+    spans,
     collapsed,
     active,
     setActive,
+    /** Places of the spans that are not within a closed one. */
     shown,
+    /** Gets what brings a row into view. */
     scrollTo,
     toggle,
     go,

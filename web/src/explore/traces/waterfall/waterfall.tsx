@@ -82,18 +82,13 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
         <SpanRows
           id={id}
           scroll={scroll}
-          scrollTo={tree.scrollTo}
-          spans={spans}
-          shown={tree.shown}
+          tree={tree}
           view={time.view}
           colours={colours}
           path={path}
-          collapsed={tree.collapsed}
           selected={selected}
-          active={tree.active}
           finds={find.places}
           labelPercent={labelPercent}
-          onOpen={tree.toggle}
           onSelect={(at) => {
             tree.setActive(at);
             select(at);
