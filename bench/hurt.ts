@@ -14,9 +14,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { migrate } from "../src/db/migrations.js";
-import { connect } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure, type FigureRow, repeat, round } from "./figures.js";
 import { attacks } from "./load/attacks.js";
@@ -24,6 +21,7 @@ import { sending } from "./load/bystanders.js";
 import { killEngines } from "./load/engine-kills.js";
 import { type PastTheGate, startPastTheGate } from "./load/past-the-gate.js";
 import { hurt, type Hurt } from "./load/hurting.js";
+import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./run/results.js";
@@ -43,16 +41,11 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
   const values = readOptions("hurt", "what others notice of an attack", options, argv);
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-hurt-"));
   const logger = createSilentLogger();
-  const postgres = await startEmbeddedPostgres({
-    dataDirectory: path.join(directory, "db"),
-    logger,
-  });
-  const { connectionString } = postgres;
-  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 1, logger });
+  const { connectionString, sql } = database;
   let server: Monolith | null = null;
   let gate: PastTheGate | null = null;
   try {
-    await migrate(sql, logger);
     const keys: Record<string, string> = {};
     for (const audience of ["attacker", "tenant"]) {
       const name = audience;
@@ -162,8 +155,7 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
   } finally {
     await gate?.stop();
     await server?.stop();
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     await rm(directory, { recursive: true, force: true });
   }
 }

@@ -16,9 +16,7 @@ import { pathToFileURL } from "node:url";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { migrate } from "../src/db/migrations.js";
-import { connect, type Sql } from "../src/db/sql.js";
+import type { Sql } from "../src/db/sql.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";
 import { mergePartitions } from "../src/lake/merge/merge.js";
 import { stepLimitsFor } from "../src/lake/merge/merge-plan.js";
@@ -31,6 +29,7 @@ import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { type Figure, figure } from "./figures.js";
+import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, flag, readOptions } from "./run/options.js";
@@ -154,19 +153,10 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-merge-"));
   const logger = createSilentLogger();
   const root = path.join(directory, "lake");
-  const postgres = await startEmbeddedPostgres({
-    dataDirectory: path.join(directory, "db"),
-    logger,
-  });
-  const sql = connect({
-    connectionString: postgres.connectionString,
-    maxConnections: 4,
-    applicationName: "bench",
-    logger,
-  });
+  const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 4, logger });
+  const { sql } = database;
   const rows: Record<string, string | number>[] = [];
   try {
-    await migrate(sql, logger);
     const store = await openObjectStore(pathToFileURL(root).href);
     const lake = { sql, store, root };
     for (const kind of signals) {
@@ -232,8 +222,7 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
       });
     }
   } finally {
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     await rm(directory, { recursive: true, force: true });
   }
   const environment = describeEnvironment();

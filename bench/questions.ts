@@ -17,9 +17,7 @@ import path from "node:path";
 import { connect as connectClient, staticKey } from "telemetry-service-client";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { migrate } from "../src/db/migrations.js";
-import { connect, type Sql } from "../src/db/sql.js";
+import type { Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import {
   atMost,
@@ -34,6 +32,7 @@ import {
   round,
 } from "./figures.js";
 import { connectReader } from "./load/flight-reader.js";
+import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./run/results.js";
@@ -163,12 +162,10 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
   const directory = values.directory ?? (await mkdtemp(path.join(tmpdir(), "telemetry-bench-questions-")));
   await mkdir(directory, { recursive: true });
   const logger = createSilentLogger();
-  const postgres = await startEmbeddedPostgres({ dataDirectory: path.join(directory, "db"), logger });
-  const { connectionString } = postgres;
-  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 1, logger });
+  const { connectionString, sql } = database;
   let server: Monolith | null = null;
   try {
-    await migrate(sql, logger);
     const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
     const { key: sends } = await mintIngestionKey(sql, { name: "shop", audience: "public", createdBy: "bench" });
     server = await startMonolith({
@@ -238,8 +235,7 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
     });
   } finally {
     await server?.stop();
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     if (values.directory === undefined) {
       await rm(directory, { recursive: true, force: true });
     }

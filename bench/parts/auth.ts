@@ -14,13 +14,11 @@ import { Worker } from "node:worker_threads";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
-import { migrate } from "../../src/db/migrations.js";
-import { connect } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
 import { atMost, type Figure, figure } from "../figures.js";
+import { startBenchDatabase } from "../run/database.js";
 import { describeEnvironment } from "../run/machine.js";
 import { saveResults } from "../run/results.js";
 import { count, number, readOptions, text } from "../run/options.js";
@@ -183,15 +181,9 @@ export async function benchAuth(argv: readonly string[]): Promise<readonly Figur
   console.log(JSON.stringify(environment));
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-auth-"));
-  const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
-  const sql = connect({
-    connectionString: postgres.connectionString,
-    maxConnections: 2,
-    applicationName: "bench auth",
-    logger,
-  });
+  const database = await startBenchDatabase({ dataDirectory, maxConnections: 2, logger });
+  const { sql } = database;
   const metrics = createMetrics();
-  await migrate(sql, logger);
   const keys = createKeyAuthenticator({
     sql,
     table: "ingestion_api_keys",
@@ -237,8 +229,7 @@ export async function benchAuth(argv: readonly string[]): Promise<readonly Figur
     ];
   } finally {
     await keys.stop();
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     await rm(dataDirectory, { recursive: true, force: true });
   }
 }

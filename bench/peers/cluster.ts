@@ -14,9 +14,6 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
-import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
-import { migrate } from "../../src/db/migrations.js";
-import { connect } from "../../src/db/sql.js";
 import { ClusterClient } from "../../src/query/cluster/cluster-client.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
@@ -41,6 +38,7 @@ import { connectReader, type FlightReader } from "../load/flight-reader.js";
 import { type ClusterRecorder, type RecordedQuery, startClusterRecorder } from "./cluster-recorder.js";
 import { minuteOf, openQueryLake, publishObjects, type QueryLake } from "../load/query-lake.js";
 import { profiled } from "../profile/attach.js";
+import { startBenchDatabase } from "../run/database.js";
 import { describeEnvironment } from "../run/machine.js";
 import { count, flag, readOptions, text, word } from "../run/options.js";
 import { saveResults } from "../run/results.js";
@@ -182,12 +180,10 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Fi
   const environment = describeEnvironment();
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-cluster-"));
-  const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
-  const { connectionString } = postgres;
-  const sql = connect({ connectionString, maxConnections: 2, applicationName: "bench", logger });
+  const database = await startBenchDatabase({ dataDirectory, maxConnections: 2, logger });
+  const { connectionString, sql } = database;
   const stops: (() => Promise<void> | void)[] = [];
   try {
-    await migrate(sql, logger);
     const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
     await publishObjects(sql, "log_entries", lake.objects);
     const serve = async (uri: string): Promise<{ server: AnalyticsServer; reader: FlightReader }> => {
@@ -267,8 +263,7 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Fi
     for (const stop of stops.toReversed()) {
       await stop();
     }
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     await rm(dataDirectory, { recursive: true, force: true });
   }
 }

@@ -14,13 +14,12 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
-import { migrate } from "../../src/db/migrations.js";
-import { connect, type Sql } from "../../src/db/sql.js";
+import type { Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { makeSigningKey, signToken, startOidcProvider } from "../../test/helpers/auth/auth-oidc-provider.js";
 import { atMost, type Figure, figure, noLimit } from "../figures.js";
 import { serverProfileArguments } from "../profile/attach.js";
+import { startBenchDatabase } from "../run/database.js";
 import { bareEnvironment, describeEnvironment } from "../run/machine.js";
 import { saveResults } from "../run/results.js";
 import { count, number, readOptions, text } from "../run/options.js";
@@ -144,14 +143,8 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
   const requests = Math.round(values.seconds * rate);
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-web-"));
-  const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
-  const sql = connect({
-    connectionString: postgres.connectionString,
-    maxConnections: 1,
-    applicationName: "bench",
-    logger,
-  });
-  await migrate(sql, logger);
+  const database = await startBenchDatabase({ dataDirectory, maxConnections: 1, logger });
+  const { connectionString, sql } = database;
   const key = await makeSigningKey("bench", "ES256");
   const provider = await startOidcProvider({ key });
   const nowSeconds = Math.floor(Date.now() / 1000);
@@ -166,7 +159,7 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
   const issuers = [{ issuer: provider.issuer, audience: provider.clientId }];
   const server = await startServer({
     SVC_WEB_LISTEN: "127.0.0.1:0",
-    SVC_SQL_CONNECTION_STRING: postgres.connectionString,
+    SVC_SQL_CONNECTION_STRING: connectionString,
     SVC_OIDC_CONFIG: JSON.stringify({ issuers }),
   });
   const client = clientOf(server.url, `id_token=${token}`);
@@ -224,8 +217,7 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
     server.process.kill("SIGTERM");
     await once(server.process, "exit");
     await provider.stop();
-    await sql.end();
-    await postgres.stop();
+    await database.stop();
     await rm(dataDirectory, { recursive: true, force: true });
   }
 }
