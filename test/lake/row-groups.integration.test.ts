@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { openCachedFiles } from "../../src/lake/cache/cached-files.js";
+import { type CachedFiles, openCachedFiles } from "../../src/lake/cache/cached-files.js";
 import type { NeededObject } from "../../src/lake/cache/lake-files.js";
 import type { RemoteObjects } from "../../src/lake/store/object-store.js";
 import {
@@ -19,7 +19,7 @@ import {
   rowGroupFile,
 } from "../../src/lake/cache/row-group-files.js";
 import type { ParsedFooter } from "../../src/lake/parquet/row-groups.js";
-import { createMetrics } from "../../src/runtime/metrics.js";
+import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import { never } from "../helpers/never.js";
@@ -78,6 +78,53 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+const notCalled = (): never => {
+  throw new TypeError("not called");
+};
+
+const everything = { minTimeNs: undefined, maxTimeNs: undefined };
+
+/** The object, of which a query wants a millisecond, or what is given. */
+const wholeObject = (
+  wanted: NeededObject["wanted"] = { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
+): NeededObject => ({
+  path: "log_entries/audience=a/whole.parquet",
+  fileBytes,
+  checksum: null,
+  rowCount: rows,
+  level: 3,
+  minTimeNs: 0n,
+  maxTimeNs: BigInt(rows) * 1000n,
+  wanted,
+});
+
+/** The store with the object, and how often it was read. */
+function countedStore(): { readonly store: RemoteObjects; readonly reads: () => number } {
+  let count = 0;
+  const store: RemoteObjects = {
+    read: async (_path, range, onBytes, signal) => {
+      count++;
+      await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
+    },
+    putFile: notCalled,
+    verify: notCalled,
+  };
+  return { store, reads: () => count };
+}
+
+/** A cache in a directory of its own. */
+const openCache = (
+  name: string,
+  o: { readonly remote: RemoteObjects; readonly origin?: RemoteObjects; readonly metrics?: Metrics },
+): Promise<CachedFiles> =>
+  openCachedFiles({
+    directory: path.join(directory, name),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+    ...o,
+  });
+
 it("answers like the object, for any bounds, from the row groups within", async () => {
   expect(footer.groups.length).toBe(Math.ceil(rows / rowsPerGroup));
   const random = seededRandom(7);
@@ -88,16 +135,7 @@ it("answers like the object, for any bounds, from the row groups within", async 
     const minTimeNs = i % 5 === 1 ? undefined : begin;
     const maxTimeNs = i % 5 === 2 ? undefined : begin + BigInt(Math.floor(random() ** 3 * rows)) * 1000n;
     const kept = groupsWithin(footer, { minTimeNs, maxTimeNs });
-    const object = {
-      path: "whole",
-      fileBytes,
-      checksum: null,
-      rowCount: rows,
-      level: 3,
-      minTimeNs: 0n,
-      maxTimeNs: BigInt(rows) * 1000n,
-      wanted: { minTimeNs, maxTimeNs },
-    };
+    const object = wholeObject({ minTimeNs, maxTimeNs });
     const some = rowGroupFile(object, footer.groups, kept, () => Promise.resolve(footer), read);
     if (some === null) {
       nearlyWhole.push(kept.length);
@@ -129,16 +167,7 @@ it("answers like the object, for any bounds, from the row groups within", async 
 });
 
 it("keeps bloom filters, which leave out row groups", async () => {
-  const object = {
-    path: "whole",
-    fileBytes,
-    checksum: null,
-    rowCount: rows,
-    level: 3,
-    minTimeNs: 0n,
-    maxTimeNs: BigInt(rows) * 1000n,
-    wanted: { minTimeNs: undefined, maxTimeNs: undefined },
-  };
+  const object = wholeObject(everything);
   const some = rowGroupFile(object, footer.groups, [3, 5], () => Promise.resolve(footer), read);
   const file = path.join(directory, "filtered");
   const handle = await open(file, "w+");
@@ -158,36 +187,8 @@ it("takes what it cannot tell apart for no footer", () => {
   expect(groupsWithin({ groups: [{ parts: [], times: null }] }, { minTimeNs: 5n, maxTimeNs: 6n })).toEqual([0]);
 });
 
-const notCalled = (): never => {
-  throw new TypeError("not called");
-};
-
-/** The object, of which a query wants a millisecond. */
-const wholeObject = (): NeededObject => ({
-  path: "log_entries/audience=a/whole.parquet",
-  fileBytes,
-  checksum: null,
-  rowCount: rows,
-  level: 3,
-  minTimeNs: 0n,
-  maxTimeNs: BigInt(rows) * 1000n,
-  wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
-});
-
 it("makes a part again that was found damaged, whose footer nobody has at hand any more", async () => {
-  const files = await openCachedFiles({
-    remote: {
-      read: async (_path, range, onBytes, signal) => {
-        await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
-      },
-      putFile: notCalled,
-      verify: notCalled,
-    },
-    directory: path.join(directory, "cache"),
-    maxBytes: 1 << 30,
-    logger: createTappedLogger(),
-    metrics: createMetrics(),
-  });
+  const files = await openCache("cache", { remote: countedStore().store });
   const object = wholeObject();
   const first = await files.hold([object], never);
   const part = first.fileOf(object) ?? "";
@@ -204,16 +205,10 @@ it("makes a part again that was found damaged, whose footer nobody has at hand a
 });
 
 it("makes a part although the disk has changed the object's footer, and fetches that again", async () => {
-  const files = await openCachedFiles({
-    remote: countedStore().store,
-    directory: path.join(directory, "changed"),
-    maxBytes: 1 << 30,
-    logger: createTappedLogger(),
-    metrics: createMetrics(),
-  });
+  const files = await openCache("changed", { remote: countedStore().store });
   const partOf = async (millisecond: bigint): Promise<string | null> => {
     const minTimeNs = millisecond * 1_000_000n;
-    const object = { ...wholeObject(), wanted: { minTimeNs, maxTimeNs: minTimeNs + 1_000_000n } };
+    const object = wholeObject({ minTimeNs, maxTimeNs: minTimeNs + 1_000_000n });
     const held = await files.hold([object], never);
     held.release(false);
     return held.fileOf(object);
@@ -236,38 +231,20 @@ it("makes a part although the disk has changed the object's footer, and fetches 
   await files.stop();
 });
 
-/** The store with the object, and how often it was read. */
-function countedStore(): { readonly store: RemoteObjects; readonly reads: () => number } {
-  let count = 0;
-  const store: RemoteObjects = {
-    read: async (_path, range, onBytes, signal) => {
-      count++;
-      await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
-    },
-    putFile: notCalled,
-    verify: notCalled,
-  };
-  return { store, reads: () => count };
-}
-
 it("reads from the store itself what an object cache gives whole and wrong, before any query sees it", async () => {
   const { store, reads } = countedStore();
   const metrics = createMetrics();
-  const files = await openCachedFiles({
+  const files = await openCache("wrong", {
     remote: {
       ...store,
       read: (_path, _range, onBytes, signal) =>
         read({ start: 0, length: fileBytes }, (bytes, at) => onBytes(Buffer.alloc(bytes.length), at), signal),
     },
     origin: store,
-    directory: path.join(directory, "wrong"),
-    maxBytes: 1 << 30,
-    logger: createTappedLogger(),
     metrics,
   });
   const bytes = await readFile(whole);
-  const everything = { minTimeNs: undefined, maxTimeNs: undefined };
-  const object = { ...wholeObject(), checksum: crc32(bytes), wanted: everything };
+  const object = { ...wholeObject(everything), checksum: crc32(bytes) };
   const held = await files.hold([object], never);
   expect((await readFile(held.fileOf(object) ?? "")).equals(bytes)).toBe(true);
   held.release(false);
@@ -282,7 +259,7 @@ it.each([
 ])("reads from the store itself what an object cache gives for a footer and is %s", async (_name, kept) => {
   const { store, reads } = countedStore();
   const metrics = createMetrics();
-  const files = await openCachedFiles({
+  const files = await openCache(`footer-${kept}`, {
     remote: {
       ...store,
       read: (_path, range, onBytes, signal) => {
@@ -301,9 +278,6 @@ it.each([
       },
     },
     origin: store,
-    directory: path.join(directory, `footer-${kept}`),
-    maxBytes: 1 << 30,
-    logger: createTappedLogger(),
     metrics,
   });
   const object = wholeObject();
@@ -319,7 +293,7 @@ it.each([
 
 it("reads from the store itself what an object cache gave to a query that failed, once", async () => {
   const { store, reads } = countedStore();
-  const files = await openCachedFiles({
+  const files = await openCache("doubted", {
     // Right where footers are, so that it is found out by the query only.
     remote: {
       ...store,
@@ -330,10 +304,6 @@ it("reads from the store itself what an object cache gave to a query that failed
       },
     },
     origin: store,
-    directory: path.join(directory, "doubted"),
-    maxBytes: 1 << 30,
-    logger: createTappedLogger(),
-    metrics: createMetrics(),
   });
   const object = wholeObject();
   const count = (file: string | null): Promise<unknown> =>

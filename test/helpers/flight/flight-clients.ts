@@ -8,31 +8,9 @@ import { type FlightQuery, type FlightTarget, plainRows, plainRowsOf } from "./p
 /** The public clients by package name. */
 export const flightClients: Record<string, (target: FlightTarget) => FlightQuery> = {
   "@firetiger-oss/flight-sql-client": (target) => (sql) => plainRows(target, sql),
-  "@lakehouse-rs/flight-sql-client with a token":
-    ({ port, key }) =>
-    async (sql) => {
-      const client = await createFlightSqlClient({
-        host: "127.0.0.1",
-        port,
-        tls: false,
-        token: key,
-        headers: [],
-      });
-      return plainRowsOf(tableFromIPC(await client.query(sql)));
-    },
-  "@lakehouse-rs/flight-sql-client with a password":
-    ({ port, key }) =>
-    async (sql) => {
-      const client = await createFlightSqlClient({
-        host: "127.0.0.1",
-        port,
-        tls: false,
-        username: "anyone",
-        password: key,
-        headers: [],
-      });
-      return plainRowsOf(tableFromIPC(await client.query(sql)));
-    },
+  "@lakehouse-rs/flight-sql-client with a token": ({ port, key }) => lakehouse(port, { token: key }),
+  "@lakehouse-rs/flight-sql-client with a password": ({ port, key }) =>
+    lakehouse(port, { username: "anyone", password: key }),
   "@lancedb/arrow-flight-sql-client":
     ({ port, key }) =>
     async (sql) => {
@@ -45,3 +23,10 @@ export const flightClients: Record<string, (target: FlightTarget) => FlightQuery
       return plainRowsOf(await result.collectToObjects());
     },
 };
+
+const lakehouse =
+  (port: number, credentials: { token: string } | { username: string; password: string }): FlightQuery =>
+  async (sql) => {
+    const client = await createFlightSqlClient({ host: "127.0.0.1", port, tls: false, headers: [], ...credentials });
+    return plainRowsOf(tableFromIPC(await client.query(sql)));
+  };
