@@ -56,7 +56,7 @@ async function start(
 
 async function startProvider(): Promise<{
   readonly token: () => Promise<string>;
-  readonly config: (audience?: string) => string;
+  readonly config: () => string;
 }> {
   const key = await makeSigningKey("first");
   const provider = await startOidcProvider({ key });
@@ -64,7 +64,7 @@ async function startProvider(): Promise<{
   const { issuer, clientId } = provider;
   return {
     token: () => providerToken(provider, key),
-    config: (audience = clientId) => JSON.stringify({ issuers: [{ issuer, audience }] }),
+    config: () => JSON.stringify({ issuers: [{ issuer, audience: clientId }] }),
   };
 }
 

@@ -292,8 +292,8 @@ describe("Kubernetes", () => {
     const own = `${directory}/${name}`;
     const text = read(`${own}/${name}.yaml`);
     const parts = parseAllDocuments(text).map((document) => document.toJS() as GuardedPart);
-    const part = (kind: string, of = name): GuardedPart | undefined =>
-      parts.find((one) => one.kind === kind && one.metadata.name === of);
+    const part = (kind: string): GuardedPart | undefined =>
+      parts.find((one) => one.kind === kind && one.metadata.name === name);
     const kustomization = read(`${own}/kustomization.yaml`);
     expect((parse(kustomization) as { readonly resources: readonly string[] }).resources).toEqual([`${name}.yaml`]);
     const { target } = parseClusterUri(/SVC_QUERY_CLUSTER_URI=(\S+)/u.exec(kustomization)?.[1] ?? "");

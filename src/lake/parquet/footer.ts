@@ -50,7 +50,7 @@ function readFooter(descriptor: number): Footer {
   }
   const length = tail.readUInt32LE(0);
   const start = size - tailBytes - length;
-  return { root: thrift.readStruct(readAt(descriptor, start, length), 0).node, start };
+  return { root: thrift.readStruct(readAt(descriptor, start, length)), start };
 }
 
 /** Column chunks of a row group by name, lists left out. */

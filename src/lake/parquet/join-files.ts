@@ -47,7 +47,7 @@ export async function readJoinable(file: string): Promise<JoinableFile> {
     if (dataEnd < magic.length) {
       throw new RangeError("a footer is longer than its file");
     }
-    const root = thrift.readStruct(await readAt(handle, dataEnd, length), 0).node;
+    const root = thrift.readStruct(await readAt(handle, dataEnd, length));
     return {
       file,
       rows: thrift.integerOf(thrift.fieldOf(root, fileFields.rows)) ?? 0,

@@ -72,7 +72,7 @@ export interface ParsedFooter {
  * @throws RangeError when it is none, or when not all bytes of a row group can be told from it
  */
 export function parseFooter(footer: Uint8Array): ParsedFooter {
-  const { node: root } = thrift.readStruct(footer, 0);
+  const root = thrift.readStruct(footer);
   const exact = hasNanoseconds(root);
   const items = thrift.itemsOf(thrift.fieldOf(root, fileFields.groups));
   const groups = items.map((group): RowGroup => {

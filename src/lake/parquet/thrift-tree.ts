@@ -28,23 +28,17 @@ export const types = {
 
 const maxDepth = 32;
 
-/**
- * Reads one struct that starts at `start`, and says where it ends.
- * @throws {RangeError} when the bytes are not a struct.
- */
-export function readStruct(bytes: Uint8Array, start: number): { readonly node: Node; readonly end: number } {
-  const reader = new Reader(bytes, start);
-  const node = reader.struct(0);
-  return { node, end: reader.at };
+/** Reads the struct at the beginning of some bytes. @throws {RangeError} when they are none. */
+export function readStruct(bytes: Uint8Array): Node {
+  return new Reader(bytes).struct(0);
 }
 
 class Reader {
   readonly #bytes: Uint8Array;
-  at: number;
+  at = 0;
 
-  constructor(bytes: Uint8Array, at: number) {
+  constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.at = at;
   }
 
   struct(depth: number): Node {

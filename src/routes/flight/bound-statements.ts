@@ -14,11 +14,6 @@ export class BoundStatements {
   readonly #handles = new Map<string, Uint8Array>();
   #bytes = 0;
 
-  /** Bytes of the handles that are held. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** The handle that holds the values, or the given one where nothing was bound. */
   resolve(handle: Uint8Array): Uint8Array {
     return this.#handles.get(keyOf(handle)) ?? handle;

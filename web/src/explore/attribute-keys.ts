@@ -9,28 +9,17 @@ import { conditionOf, type FilterColumns, formatFilter, parseFilter } from "../u
 
 export type ExploredView = "log_entries" | "spans";
 
-export interface AttributeKey {
-  readonly key: string;
-  readonly rows: number;
-  /** About. */
-  readonly values: number;
-}
-
 /** The attributes of the rows in the page's time range, the most frequent first; empty until they are known. */
-export function useAttributeKeys(view: ExploredView): readonly AttributeKey[] {
+export function useAttributeKeys(view: ExploredView): readonly string[] {
   const { audience } = useScope();
   const { result } = useQuerySql(
-    `SELECT key, sum("rows")::DOUBLE AS entries, max(distinct_values)::DOUBLE AS value_count FROM attribute_keys()
-WHERE "view" = ? AND (? IS NULL OR audience = ?) GROUP BY key ORDER BY entries DESC, key LIMIT 500`,
+    `SELECT key FROM attribute_keys()
+WHERE "view" = ? AND (? IS NULL OR audience = ?) GROUP BY key ORDER BY sum("rows")::DOUBLE DESC, key LIMIT 500`,
     { parameters: [view, audience, audience] },
   );
   return useMemo(() => {
-    const [key, rows, values] = result?.columns ?? [];
-    return Array.from({ length: result?.rows ?? 0 }, (_, row) => ({
-      key: textOfValue(key?.value(row)),
-      rows: rows?.number(row) ?? 0,
-      values: values?.number(row) ?? 0,
-    }));
+    const [key] = result?.columns ?? [];
+    return Array.from({ length: result?.rows ?? 0 }, (_, row) => textOfValue(key?.value(row)));
   }, [result]);
 }
 
@@ -38,7 +27,7 @@ WHERE "view" = ? AND (? IS NULL OR audience = ?) GROUP BY key ORDER BY entries D
 export function useSuggestions(
   view: ExploredView,
   columns: FilterColumns,
-  keys: readonly AttributeKey[],
+  keys: readonly string[],
 ): (text: string, signal: AbortSignal) => Promise<readonly string[]> {
   const { resolved } = useTimeRange();
   const { audience, source } = useScope();
@@ -46,7 +35,7 @@ export function useSuggestions(
     const filter = parseFilter(text);
     if (filter === null || filter.operator === "exists" || filter.operator === "missing") {
       const typed = filter?.key.toLowerCase() ?? "";
-      const names = [...columns.text, ...columns.number, ...keys.map(({ key }) => key)];
+      const names = [...columns.text, ...columns.number, ...keys];
       const found = names.filter((name) => name !== "" && name.toLowerCase().includes(typed));
       const begins = (name: string): number => (name.toLowerCase().startsWith(typed) ? 0 : 1);
       const first = found.toSorted((a, b) => begins(a) - begins(b)).slice(0, 12);

@@ -9,7 +9,7 @@ import { type Condition, conditionOf, type Filter, type FilterColumns } from "..
 import { formatCompact } from "../ui/format.js";
 import { LevelLetter } from "../ui/level.js";
 import { ErrorPart, Skeleton } from "../ui/states.js";
-import type { AttributeKey, ExploredView } from "./attribute-keys.js";
+import type { ExploredView } from "./attribute-keys.js";
 import css from "./facets.module.css";
 import type { ListChange } from "./use-filters.js";
 
@@ -21,7 +21,7 @@ export interface FacetsProps {
   readonly condition: Condition;
   readonly keys: readonly string[];
   /** To choose from. */
-  readonly attributes: readonly AttributeKey[];
+  readonly attributes: readonly string[];
   readonly onKeys: (change: ListChange<string>) => void;
   readonly onToggle: (key: string, value: string | null, exclude: boolean) => void;
 }
@@ -53,7 +53,7 @@ export function Facets(o: FacetsProps): ReactElement {
     }
     return found;
   }, [result]);
-  const more = o.attributes.filter(({ key }) => !o.keys.includes(key));
+  const more = o.attributes.filter((key) => !o.keys.includes(key));
   return (
     <div className={classes(css.facets, query.stale && css.stale)} aria-busy={query.stale}>
       {query.error === null ? null : (
@@ -79,13 +79,11 @@ export function Facets(o: FacetsProps): ReactElement {
           </Button>
         }
       >
-        {[...o.columns.text.filter((key) => !o.keys.includes(key)), ...more.slice(0, 60).map(({ key }) => key)].map(
-          (key) => (
-            <MenuItem key={key} onClick={() => o.onKeys((before) => [...before, key])}>
-              {key}
-            </MenuItem>
-          ),
-        )}
+        {[...o.columns.text.filter((key) => !o.keys.includes(key)), ...more.slice(0, 60)].map((key) => (
+          <MenuItem key={key} onClick={() => o.onKeys((before) => [...before, key])}>
+            {key}
+          </MenuItem>
+        ))}
       </Menu>
     </div>
   );

@@ -11,9 +11,9 @@ interface TestedQuery {
 }
 
 /** Whether an expression is true of a query; nothing is saved, and the query does not run. @throws ApiError */
-export async function matches(expression: string, query: TestedQuery, signal?: AbortSignal): Promise<boolean> {
+export async function matches(expression: string, query: TestedQuery): Promise<boolean> {
   const body = { match_expr: expression, ...query };
-  const answer = await call<DenialTest>("api/query-denials/test", { method: "POST", body, signal });
+  const answer = await call<DenialTest>("api/query-denials/test", { method: "POST", body });
   return answer.matches;
 }
 
