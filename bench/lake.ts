@@ -12,13 +12,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { connect, type Sql } from "../src/db/sql.js";
+import type { Sql } from "../src/db/sql.js";
 import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure, noLimit } from "./figures.js";
 import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { startMaintenance, untilMerged, waitingOf } from "./load/maintenance-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
+import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, flag, number, readOptions } from "./run/options.js";
@@ -40,10 +40,9 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
   const values = readOptions("lake", "ingestion and merging, while the lake grows", options, argv);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
-  const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
-  const { connectionString } = postgres;
+  const database = await startBenchDatabase({ dataDirectory: directory, maxConnections: 1, logger });
+  const { connectionString, sql } = database;
   const rows: Record<string, string | number>[] = [];
-  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
   let stored: Stored | undefined;
   try {
     const { authorization } = await prepareDatabase(connectionString, logger);
@@ -88,8 +87,7 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
       await maintenance.stop();
     }
   } finally {
-    await sql.end({ timeout: 5 });
-    await postgres.stop();
+    await database.stop();
     rmSync(directory, { recursive: true, force: true });
   }
   const cost = (row: Record<string, string | number> | undefined): number => Number(row?.["ingest, CPU us/record"]);

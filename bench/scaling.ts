@@ -8,12 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { connect, type Sql } from "../src/db/sql.js";
+import type { Sql } from "../src/db/sql.js";
 import { findPartitions } from "../src/lake/catalogue.js";
 import { createLogger } from "../src/runtime/log/log.js";
 import { generateLoad, loadUrl, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
+import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { printTable } from "./run/table.js";
@@ -136,10 +136,9 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
   });
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
-  const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
-  const { connectionString } = postgres;
+  const database = await startBenchDatabase({ dataDirectory: directory, maxConnections: 1, logger });
+  const { connectionString, sql } = database;
   const { authorization } = await prepareDatabase(connectionString, logger);
-  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
   try {
     const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
     const ingestion: Figures[] = [];
@@ -171,8 +170,7 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
       });
     }
   } finally {
-    await sql.end();
-    await postgres.stop();
+    await database.stop();
     rmSync(directory, { recursive: true, force: true });
   }
   return [];
