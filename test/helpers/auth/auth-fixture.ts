@@ -1,5 +1,5 @@
 /** A key store over a fresh database, with a clock that the test moves and a log it can read. */
-import { connect, type Sql } from "../../../src/db/sql.js";
+import { connect } from "../../../src/db/sql.js";
 import {
   createKeyAuthenticator,
   type KeyAuthenticator,
@@ -44,8 +44,6 @@ export async function metricValue(
 
 export interface KeyStoreFixture {
   readonly db: TestDatabase;
-  /** The pool that the key store uses. */
-  readonly sql: Sql;
   readonly keys: KeyAuthenticator;
   readonly metrics: Metrics;
   readonly lines: Record<string, unknown>[];
@@ -85,7 +83,6 @@ export async function createKeyStore(
   });
   return {
     db,
-    sql,
     keys,
     metrics,
     lines,

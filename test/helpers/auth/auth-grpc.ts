@@ -15,8 +15,6 @@ interface GrpcAnswer {
   readonly status: number | null;
   readonly message: string;
   readonly retryAfter: string | null;
-  /** Of the HTTP/2 response. */
-  readonly httpStatus: number | null;
 }
 
 /** `GetFlightInfo` of a query, which describes it and opens nothing. */
@@ -36,7 +34,6 @@ export async function flightInfo(port: number, fields: OutgoingHttpHeaders, sql 
           status: status === null ? null : Number(status),
           message: decodeURIComponent(field("grpc-message") ?? ""),
           retryAfter: field("retry-after"),
-          httpStatus: typeof seen[":status"] === "number" ? seen[":status"] : null,
         });
       };
       session.on("error", end);

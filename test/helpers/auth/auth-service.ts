@@ -38,8 +38,6 @@ export interface TestService {
   readonly provider: TestProvider;
   /** The provider's key. */
   readonly signingKey: SigningKey;
-  /** `SVC_OIDC_CONFIG` of the servers. */
-  readonly oidcConfig: string;
   /** A token that the provider could have issued, with other claims. */
   token(claims?: JWTPayload): Promise<string>;
   mintIngestion(audience: string): Promise<MintedIngestionKey>;
@@ -109,7 +107,6 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
     storeUri,
     provider,
     signingKey,
-    oidcConfig,
     token: (claims = {}) => providerToken(provider, signingKey, claims),
     mintIngestion: (audience) => mintIngestionKey(sql, { name: "t", audience, createdBy: "t" }),
     async mintAnalytics(audiences = []) {

@@ -6,8 +6,6 @@ import { freePort } from "../free-port.js";
 export interface TcpProxy {
   /** The connection string given, with the proxy's address in it. */
   readonly connectionString: string;
-  /** Connections made through the proxy so far. */
-  readonly connections: () => number;
   /** Breaks every connection and refuses new ones. */
   refuse(): Promise<void>;
   /** Keeps connections and accepts new ones, but forwards nothing. */
@@ -24,13 +22,11 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
   const pairs = new Set<{ silent: boolean }>();
   let target = new URL(connectionString);
   let hanging = false;
-  let connections = 0;
   let server: Server | null = null;
   // Nobody takes it while the proxy refuses.
   const port = await freePort();
 
   const accept = (near: Socket): void => {
-    connections++;
     const pair = { silent: false };
     pairs.add(pair);
     const far = connect(Number(target.port), target.hostname);
@@ -74,7 +70,6 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
   url.port = String(port);
   return {
     connectionString: url.href,
-    connections: () => connections,
     refuse: close,
     hang() {
       hanging = true;

@@ -28,7 +28,6 @@ export interface JobOutcome {
 /** A running engine. */
 export interface TestEngine {
   readonly child: ChildProcess;
-  readonly hello: EngineHello;
   readonly tempDirectory: string;
   readonly stderr: () => string;
   /** Sends a job with as many credits as anyone could want, or with as many as are given. */
@@ -78,7 +77,6 @@ export async function startEngine(dataBytes?: number): Promise<TestEngine> {
   }
   return {
     child,
-    hello,
     tempDirectory,
     stderr: () => stderr,
     credit: (count) => stream.write(encodeNumberFrame(frameKinds.credit, count)),

@@ -71,7 +71,6 @@ function collect(child: ChildProcess): { stdout: () => string; stderr: () => str
 
 /** A running monolith. */
 export interface MonolithProcess {
-  readonly pid: number;
   readonly ingestionUrl: string;
   /** Everything it printed so far, both streams. */
   output(): string;
@@ -145,7 +144,6 @@ export async function startMonolithProcess(
   ]);
   const ingestionUrl = /OTLP\/HTTP +(http:\/\/\S+)\/ingestion\/otlp/.exec(output.stdout())?.[1] ?? "";
   return {
-    pid: child.pid ?? -1,
     ingestionUrl,
     output: all,
     async stop(signal = "SIGTERM") {

@@ -7,7 +7,7 @@ import { once } from "node:events";
 
 import { addPartition } from "../lake/lake.js";
 import { startTestAnalytics, type TestAnalytics } from "../servers/analytics.js";
-import { type Identities, startIdentities, startTestWeb, type TestWeb } from "./web-server.js";
+import { startIdentities, startTestWeb, type TestWeb } from "./web-server.js";
 
 /** A frame of the answer to a query. */
 interface Frame {
@@ -26,7 +26,6 @@ interface QueryStream {
 }
 
 export interface QueryWorld {
-  readonly identities: Identities;
   readonly analytics: TestAnalytics;
   readonly web: TestWeb;
   /** The `Cookie` field of an email. */
@@ -67,7 +66,6 @@ export async function startQueryWorld(o: QueryWorldOptions = {}): Promise<QueryW
     });
   const web = await start(o.web ?? {});
   return {
-    identities,
     analytics,
     web,
     cookie: (email, claims) => identities.cookie(email, claims),

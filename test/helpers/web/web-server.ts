@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { pino } from "pino";
 
 import { parseConfig } from "../../../src/runtime/config/parse.js";
-import { createMetrics, type Metrics } from "../../../src/runtime/metrics.js";
+import { createMetrics } from "../../../src/runtime/metrics.js";
 import { startWebServer, type WebServer } from "../../../src/servers/web.js";
 import { components, operations } from "../../../src/wire/web/admin-api.js";
 import type { Operation } from "../../../src/wire/web/operation.js";
@@ -86,7 +86,6 @@ export interface TestWeb {
   /** With the base path. */
   readonly url: string;
   readonly database: TestDatabase;
-  readonly metrics: Metrics;
   /** Lines of the log, without any redaction. */
   readonly log: readonly string[];
   /** A request from a client that sends JSON; `path` begins below the base path. */
@@ -137,7 +136,6 @@ export async function startTestWeb(o: TestWebOptions): Promise<TestWeb> {
     server,
     url: server.url,
     database,
-    metrics,
     log,
     request: (method, path, options) => recorder.request(server.url, method, path, options),
     async count(statement) {
