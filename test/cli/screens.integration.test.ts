@@ -54,7 +54,7 @@ describe("telemetry screens", () => {
     await world.web.request("GET", "/api/screens", { cookie: admin });
     await world.analytics.sql`truncate web.screens, web.folders cascade`;
     await world.web.request("POST", "/api/folders", { cookie: admin, body: { name: "team" } });
-    await put("errors", { config: { cells: [{ sql: "SELECT 1" }] } });
+    await put("errors", { config: { cells: [{ kind: "table", sql: "SELECT 1" }] } });
     await put("latency", { folder: "team", config: { cells: [] } });
   });
 
@@ -74,7 +74,7 @@ describe("telemetry screens", () => {
 
   it("pushes what was changed, and says where it differs", async () => {
     await screens("pull");
-    await edit("errors.json", { config: { cells: [{ sql: "SELECT 2" }], title: "Errors" } });
+    await edit("errors.json", { config: { cells: [{ kind: "table", sql: "SELECT 2" }], title: "Errors" } });
     const { stdout } = await telemetry(["screens", "diff"]);
     expect(stdout).toContain("changed    errors.json  cells[0].sql, title");
     expect(await screens("push")).toEqual({ "errors.json": "saved", "team/latency.json": "unchanged" });

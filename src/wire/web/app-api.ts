@@ -1,13 +1,6 @@
 /** The routes of the web application as data, as admin-api.ts has them: queries, screens, data sources, maps. */
-import {
-  booleanField,
-  integerField,
-  jsonObjectField,
-  optional,
-  optionalInteger,
-  scalarsField,
-  textField,
-} from "./fields.js";
+import { booleanField, integerField, optional, optionalInteger, scalarsField, textField } from "./fields.js";
+import { screenField } from "./screen-config.js";
 import {
   boolean,
   integer,
@@ -165,7 +158,7 @@ export const appOperations = {
     pathParameters: { name: screen },
     body: {
       folder: optional(folder),
-      config: jsonObjectField({
+      config: screenField({
         description: "what it shows",
         maxBytes: 512 * 1024,
         maxDepth: 32,

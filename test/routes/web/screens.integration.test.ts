@@ -105,6 +105,44 @@ describe("a screen", () => {
     expect(kept.json).toMatchObject([{ version: 13 }, { version: 12 }, {}, {}, {}, {}, {}, {}, {}, { version: 4 }]);
   });
 
+  it.each([
+    [{ cells: {} }, "config.cells must be a list of cells"],
+    [{ format: "1", cells: [] }, "config.format must be 1, or that of a newer release"],
+    [{ cells: ["x"] }, "config.cells[0] must be a JSON object"],
+    [
+      { cells: [{ kind: "table" }, { kind: "pie" }] },
+      "config.cells[1].kind must be one of markdown, chart, table, log, trace, map, variable, group",
+    ],
+    [
+      { cells: [{ kind: "toString" }] },
+      "config.cells[0].kind must be one of markdown, chart, table, log, trace, map, variable, group",
+    ],
+    [{ cells: [{ kind: "table", sql: { a: 1 } }] }, "config.cells[0].sql must be a string"],
+    [{ cells: [{ kind: "group" }] }, "config.cells[0].cells must be a list of cells"],
+    [
+      { cells: [{ kind: "group", cells: [{ kind: "group", cells: [] }] }] },
+      "config.cells[0].cells[0].kind must be one of markdown, chart, table, log, trace, map, variable",
+    ],
+  ])("is refused as %j, which is none, with the field that is wrong", async (none, message) => {
+    const { status, json } = await put(t.ann, "none", { config: none });
+    expect({ status, json }).toEqual({ status: 400, json: { code: "BAD_REQUEST", message } });
+    expect((await t.as(t.ann, "GET", "/api/screens/none")).status).toBe(404);
+  });
+
+  it.each([
+    {},
+    {
+      cells: [
+        { kind: "chart", look: "pie", own: 1 },
+        { kind: "group", cells: [{ kind: "log" }] },
+      ],
+      more: [],
+    },
+    { format: 2, cells: { of: "a newer release" } },
+  ])("is taken as %j, which another release may have written", async (other) => {
+    expect((await put(t.ann, "other", { config: other })).status).toBe(201);
+  });
+
   it("takes 32 levels", async () => {
     expect((await put(t.ann, "s", { config: nested(32) })).status).toBe(201);
   });
