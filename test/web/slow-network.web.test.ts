@@ -428,3 +428,24 @@ it.each([
     expect(await alert.innerText()).toContain("not the service's, but that of something before it, such as a proxy");
   },
 );
+
+it.each([
+  ["api/groups?**", "/admin/groups", "The groups could not be read"],
+  ["auth/me", "/admin/groups", "Nobody can be logged in now"],
+])("says that no answer to %s came, and asks again", async (route, path, title) => {
+  const page = await app.open("/start", { allow: /The server has not answered for 20 seconds/ });
+  const held = await hold(page, `**/${route}`);
+  await page.clock.install();
+  await page.goto(`${app.url}${path}`);
+  await expect.poll(held.count).toBe(1);
+  await page.clock.runFor(19_000);
+  expect(await page.getByRole("alert").count()).toBe(0);
+  await page.clock.runFor(2000);
+  const alert = page.getByRole("alert").filter({ hasText: title });
+  await alert.getByText("The server has not answered for 20 seconds.").waitFor();
+  expect(held.count()).toBe(1);
+  held.release();
+  await alert.getByRole("button", { name: "Try again" }).click();
+  await alert.waitFor({ state: "detached" });
+  await page.getByRole("gridcell", { name: "admins", exact: true }).waitFor();
+});

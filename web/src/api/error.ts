@@ -34,6 +34,9 @@ export const otherCode = "UNKNOWN";
 /** Of code of the application that did not arrive. */
 export const notLoadedCode = "NOT_LOADED";
 
+/** Of a request to read something to which no answer came for long. */
+export const lateCode = "LATE";
+
 /** Of a request for a change to which no answer of the service came: it may have been made. */
 export const inDoubtCode = "IN_DOUBT";
 
@@ -42,6 +45,8 @@ export function adviceFor(error: ApiError): string | null {
   switch (error.code) {
     case "OFFLINE":
       return "Check that the service runs and that this machine is connected, then try again.";
+    case lateCode:
+      return "It may be busy, or something before it, such as a proxy, keeps the answer back. Try again in a moment.";
     case inDoubtCode:
       return "It may have been done all the same, as no answer of the service came. Look before you try again.";
     case notLoadedCode:

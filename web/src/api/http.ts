@@ -1,5 +1,7 @@
 /** Requests to the web server, and what its answers say. */
-import { ApiError } from "./error.js";
+import { followSignals } from "telemetry-service-client/shared/abort";
+
+import { ApiError, lateCode } from "./error.js";
 import { learnServerTime } from "./server-clock.js";
 
 /** The base path as browsers see it, with a slash at its end. */
@@ -26,26 +28,40 @@ export interface CallOptions {
   readonly accept?: string;
 }
 
-/** One request, without a word about its status. @throws ApiError OFFLINE. */
+/** The service answers what only reads within 15 s, if with an error. */
+const lateAfterMs = 20_000;
+
+/** One request, without a word about its status. @throws ApiError OFFLINE; LATE for one that reads and has no answer. */
 export async function send(path: string, o: CallOptions = {}): Promise<Response> {
   const { method = "GET", query, body, signal, accept = "application/json" } = o;
   const isBytes = body instanceof Blob || body instanceof ArrayBuffer || body instanceof Uint8Array;
   const askedMs = Date.now();
+  const isRead = method === "GET";
+  const { controller, release } = followSignals(isRead && signal !== undefined ? [signal] : []);
+  const timer = isRead ? setTimeout(() => controller.abort(lateError()), lateAfterMs) : undefined;
   try {
     const response = await fetch(apiUrl(path, query), {
       method,
       ...(body === undefined ? {} : { body: isBytes ? (body as BodyInit) : JSON.stringify(body) }),
       headers: { accept, ...(body === undefined || isBytes ? {} : { "content-type": "application/json" }) },
-      signal: signal ?? null,
+      signal: isRead ? controller.signal : (signal ?? null), // of the body, too
     });
     learnServerTime(response, askedMs);
     return response;
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") {
+    release();
+    if (error instanceof ApiError || (error instanceof DOMException && error.name === "AbortError")) {
       throw error;
     }
     throw new ApiError({ status: 0, code: "OFFLINE", message: "The server cannot be reached.", requestId: null });
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+function lateError(): ApiError {
+  const message = `The server has not answered for ${lateAfterMs / 1000} seconds.`;
+  return new ApiError({ status: 0, code: lateCode, message, requestId: null });
 }
 
 /** The error that an answer tells. */
