@@ -182,7 +182,7 @@ export function booleanField(description: string): Field<boolean> {
 }
 
 /** Bounds of {@link jsonObjectField}. */
-interface JsonBounds {
+export interface JsonBounds {
   readonly description: string;
   /** As text. */
   readonly maxBytes: number;

@@ -22,7 +22,7 @@ export function textsOf(value: Search[string]): readonly string[] {
 }
 
 /** What changes of parameters. A function is given what they are by then: a page may show what they were before that. */
-export type SearchChanges = Search | ((before: Search) => Search);
+type SearchChanges = Search | ((before: Search) => Search);
 
 /**
  * Changes some parameters and leaves the others; undefined takes one away.
