@@ -77,6 +77,26 @@ it("keeps what was done to a table just before and after the width of a column c
   expect([...new URL(page.url()).searchParams.keys()].toSorted()).toEqual(["sort", "widths"]);
 });
 
+it("has the widths of columns that Back and Forward come to", async () => {
+  const page = await app.open("/admin/groups");
+  const grid = page.getByRole("grid", { name: "Groups" });
+  const head = grid.getByRole("columnheader").first();
+  const width = async (): Promise<number> => (await head.boundingBox())?.width ?? 0;
+  await grid.getByRole("row").nth(1).waitFor();
+  await grid.press("+");
+  await page.waitForURL(/widths=/);
+  const first = await width();
+  await grid.press("Enter");
+  await page.waitForURL(/open=/);
+  await grid.press("+");
+  await page.waitForURL((url) => url.searchParams.get("widths")?.endsWith(`:${first + 20}`) === true);
+  await page.goBack();
+  await page.waitForURL((url) => !url.searchParams.has("open"));
+  await expect.poll(width).toBe(first);
+  await page.goForward();
+  await expect.poll(width).toBe(first + 20);
+});
+
 it("keeps each of several filters and facets that are changed before the page shows the first", async () => {
   const page = await app.open("/logs");
   const clickAtOnce = (part: Locator, most: number): Promise<void> =>

@@ -7,11 +7,11 @@ import {
   tableFeatures,
   useTable,
 } from "@tanstack/react-table";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { defaultWidth, fitColumns } from "./fit-columns.js";
 import type { TableColumn } from "./table-columns.js";
-import type { TableState } from "./table-state.js";
+import { type TableState, writeTableState } from "./table-state.js";
 
 /** Of the control that chooses columns, at the end of the head. */
 const menuPixels = 30;
@@ -75,12 +75,24 @@ export function useShownColumns(
     state: { columnSizing: sizing, columnVisibility: Object.fromEntries(hidden.map((id) => [id, false])) },
     onColumnSizingChange: (next) => setSizing((before) => (typeof next === "function" ? next(before) : next)),
   });
+  /** What the address holds, as far as this knows: what else it comes to hold came with Back or Forward. */
+  const known = useRef(textOf(state.widths));
+  useEffect(() => {
+    const text = textOf(state.widths);
+    if (text !== known.current) {
+      known.current = text;
+      setSizing(state.widths);
+    }
+  }, [state.widths]);
   // The address learns of a width when the hand has come to rest.
   useEffect(() => {
     if (sizing === state.widths) {
       return undefined;
     }
-    const timer = setTimeout(() => change({ widths: sizing }), 300);
+    const timer = setTimeout(() => {
+      known.current = textOf(sizing);
+      change({ widths: sizing });
+    }, 300);
     return () => clearTimeout(timer);
   }, [sizing]);
 
@@ -111,9 +123,14 @@ export function useShownColumns(
       change({ hidden: checked ? others(state.hidden, id) : [...state.hidden, id] });
     },
     reset: () => {
+      known.current = textOf({});
       setSizing({});
       setAsked([]);
       change({ hidden: [], widths: {}, sort: null });
     },
   };
+}
+
+function textOf(widths: TableState["widths"]): string {
+  return writeTableState({ widths }).widths ?? "";
 }
