@@ -120,11 +120,13 @@ const allowed: Record<Role, readonly string[]> = {
     ...["audience_grants", "groups", "group_members", "processes", "streams", "blocks"].map(
       (table) => `${table}: select`,
     ),
-    ...["lakehouse_partitions", "query_denials", "query_log", "retired_objects"].flatMap((table) => [
+    ...["lakehouse_partitions", "query_denials", "query_log"].flatMap((table) => [
       `${table}: select`,
       `${table}: insert`,
       `${table}: delete`,
     ]),
+    "retired_objects: select",
+    "retired_objects: insert",
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [

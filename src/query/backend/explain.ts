@@ -28,6 +28,10 @@ export function analyzedPlan(json: string, scrub: Scrubber): string {
   if (!isTree(plan)) {
     throw new TypeError("an analyzed plan is not an object");
   }
+  // Of a plan that only tells numbers of rows, which files hold.
+  if (plan["latency"] === undefined) {
+    return "Nothing was measured: how many rows there are was known without reading them.";
+  }
   const lines = [`Total Time: ${seconds(plan["latency"])}`];
   for (const child of treesOf(plan, "children")) {
     write(lines, child, 0, scrub);
