@@ -352,6 +352,8 @@ it("takes no other files while it imports, so that what became of each screen is
   release();
   await page.getByRole("alert").getByText("busy", { exact: true }).waitFor();
   expect(await page.getByRole("checkbox", { name: /^Dropped/ }).count()).toBe(0);
+  // What became of the last is told before the import has ended: the lists of screens are read anew.
+  await page.getByText("choose or drop them here").waitFor();
   await files.dispatchEvent("drop", { dataTransfer: dropped });
   await page.getByRole("checkbox", { name: /^Dropped/ }).waitFor();
 });
