@@ -28,7 +28,7 @@ export function analyzedPlan(json: string, scrub: Scrubber): string {
   if (!isTree(plan)) {
     throw new TypeError("an analyzed plan is not an object");
   }
-  // Of a plan that only tells numbers of rows, which files hold.
+  // DuckDB measures no plan that takes numbers of rows from the files alone.
   if (plan["latency"] === undefined) {
     return "Nothing was measured: how many rows there are was known without reading them.";
   }

@@ -1,6 +1,6 @@
 /**
- * Names in a query: those that it gives, to columns of its own making and to common table expressions, and those that
- * columns which it reads may have.
+ * Names in a query: those that it gives, to columns of its own making and to common table expressions, and all that may
+ * name a column that it reads.
  */
 import { foldName } from "../sql/identifier.js";
 import { aliasOf } from "./constraints.js";
@@ -161,28 +161,34 @@ export function namedColumns(document: Tree): ReadonlySet<string> | null {
   const names = new Set<string>();
   const tables = new Set<string>();
   const lastNames = new Set<string>();
-  for (const part of treesIn(document)) {
-    if (reachesUnnamed(part)) {
-      return null;
-    }
-    if (part["class"] === "COLUMN_REF" && Array.isArray(part["column_names"])) {
-      lastNames.add(foldedText(part["column_names"].at(-1)));
-    }
-    if (part["type"] === "BASE_TABLE") {
-      tables.add(foldName(textOf(part, "table_name"))).add(foldName(textOf(part, "alias")));
-    }
-    for (const value of Object.values(part)) {
-      for (const name of Array.isArray(value) ? value : [value]) {
-        names.add(foldedText(name));
+  const stack: (TreeValue | undefined)[] = [document];
+  while (stack.length > 0) {
+    const part = stack.pop();
+    if (typeof part === "string") {
+      // It folds more than DuckDB does: a few names more are no harm.
+      names.add(part.toLowerCase());
+    } else if (typeof part === "object" && part !== null && (Array.isArray(part) || part["class"] !== "CONSTANT")) {
+      if (!Array.isArray(part)) {
+        if (reachesUnnamed(part)) {
+          return null;
+        }
+        if (part["class"] === "COLUMN_REF" && Array.isArray(part["column_names"])) {
+          const last = part["column_names"].at(-1);
+          lastNames.add(typeof last === "string" ? last.toLowerCase() : "");
+        }
+        if (part["type"] === "BASE_TABLE") {
+          tables.add(textOf(part, "table_name").toLowerCase()).add(textOf(part, "alias").toLowerCase());
+        }
+      }
+      for (const child of Array.isArray(part) ? part : Object.values(part)) {
+        if (typeof child === "string" || typeof child === "object") {
+          stack.push(child);
+        }
       }
     }
   }
   // A table's name is the row as a struct, unless a column is called so.
   return [...lastNames].some((name) => tables.has(name)) ? null : names;
-}
-
-function foldedText(value: TreeValue | undefined): string {
-  return typeof value === "string" ? foldName(value) : "";
 }
 
 function reachesUnnamed(part: Tree): boolean {

@@ -139,7 +139,7 @@ export function tableSql(
   const { byTrace } = source;
   const read = source.columns === null ? null : new Set([...source.columns, ...conditionColumns]);
   const stored = columnsOfTable(table).filter(([name]) => read?.has(name) !== false);
-  // Files that lack a column of these make it fail. Few columns are worth to be tried, and those of a single group.
+  // It fails where a file lacks one of the columns, and is made padded then. With few columns, or one group, that is rare.
   const asTheyAre = !padded && (read !== null || (source.groups.length === 1 && (byTrace?.groups ?? []).length === 0));
   // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
   const selectSql = (

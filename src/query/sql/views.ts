@@ -207,8 +207,8 @@ export function columnsOfView(view: ViewName): RowColumns {
 }
 
 /**
- * Of the columns of a view those that a query reads which names these alone, and what they are computed of.
- * @returns null when the view cannot have less than all of them
+ * The columns of a view that a query with these names reads, and the columns that they are computed of.
+ * @returns null when the view cannot do with less than all of its columns
  */
 export function columnsRead(view: ViewName, named: ReadonlySet<string>): readonly string[] | null {
   const { columns = [], computed }: Partial<FileViewDefinition> = isFileView(view) ? fileViews[view] : {};
