@@ -120,11 +120,10 @@ export type EngineStep =
       readonly values?: readonly EngineValue[];
       /** Of the columns, when there are as many; else DuckDB's. */
       readonly names?: readonly FieldNames[];
-      /**
-       * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of
-       * files that is completed only here is opened once.
-       */
-      readonly beforeStart?: readonly string[];
+      /** Runs in its place, with the same values, when `sql` ends with a Binder Error. */
+      readonly orElse?: string;
+      /** Every column is of numbers, dates or times: DuckDB computes farther ahead of what is sent. */
+      readonly ahead?: "numbers";
       /** Chunks are joined into messages of about this many bytes. */
       readonly messageBytes: number;
       /** The result is cut after this many rows, and `truncated` says so. */

@@ -145,11 +145,11 @@ export class QueryService {
         held.files = files;
         // The columns of the result are called what they are with the first values. What is called otherwise within them
         // with other values makes another result of it.
-        const { names = [] } = inspection.executable;
+        const { names = [], numbersOnly = false } = inspection.executable;
         const called = further.length === 0 ? names : names.map(({ name }) => ({ name, children: [] }));
         const starts = plans.map((plan, i) => () => {
           const { executable } = inspections[i] ?? inspection;
-          const named = { ...executable, names: called };
+          const named = { ...executable, names: called, numbersOnly };
           return backend.run(named, plan.sources(files), note === undefined ? ask : { ...ask, note });
         });
         const [only, ...more] = starts;

@@ -231,17 +231,21 @@ describe("a job", () => {
     expect((await job).end).toMatchObject({ error: null, rows: 1_000_000 });
   });
 
-  it("runs statements between preparing and starting a stream", async () => {
-    const { end } = await engine.run([
-      { kind: "execute", sql: "SET VARIABLE n = 1" },
-      {
-        kind: "stream",
-        sql: "SELECT * FROM range(getvariable('n'))",
-        beforeStart: ["SET VARIABLE n = 5"],
-        messageBytes: 1000,
-      },
-    ]);
-    expect(end.error).toBe(null);
+  it("streams another text when the first does not bind", async () => {
+    const step = {
+      kind: "stream",
+      sql: "SELECT nothing FROM range(CAST($1 AS BIGINT))",
+      orElse: "SELECT * FROM range(CAST($1 AS BIGINT))",
+      values: [{ type: "VARCHAR", text: "5" }],
+      messageBytes: 1000,
+    } as const;
+    expect((await engine.run([step])).end).toMatchObject({ error: null, rows: 5 });
+    expect(
+      (await engine.run([{ ...step, sql: "SELECT error('no') FROM range(CAST($1 AS BIGINT))" }])).end,
+    ).toMatchObject({
+      error: "Invalid Input Error: no",
+      rows: 0,
+    });
   });
 
   it("describes a statement without running it", async () => {

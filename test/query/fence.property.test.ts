@@ -129,7 +129,8 @@ async function sideOf(may: readonly Mark[], lake: string, root: string): Promise
   return {
     root,
     directories: sources.directories,
-    sources: stepsOf({ sql: "SELECT 1", explain: "none" }, sources, unlimited).slice(0, -1),
+    // As views, which statements of any form read.
+    sources: stepsOf({ sql: "VALUES (1)", explain: "none" }, sources, unlimited).steps.slice(0, -1),
     lease: null,
   };
 }

@@ -11,7 +11,6 @@ import { quoteText } from "../../src/runtime/text/sql-text.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
-/** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;
 const rowsPerFile = 3;
 
@@ -68,7 +67,7 @@ function sourcesOf(source: Partial<FileSource>): TestSources {
 const answers = async (sql: string, sources: TestSources): Promise<unknown[]> =>
   (await t.query(sql, sources)).toArray().map((row) => Object.values(row.toJSON()).map(String));
 
-describe("a query over more files than are written out", () => {
+describe("a query over many files", () => {
   const rows = fileCount * rowsPerFile;
   const cases: readonly (readonly [string, string, readonly string[][]])[] = [
     ["aggregates", "SELECT count(*), count(DISTINCT process_id) FROM log_entries", [[`${rows}`, `${fileCount}`]]],
@@ -86,6 +85,27 @@ describe("a query over more files than are written out", () => {
        FROM (SELECT msg FROM log_entries UNION ALL SELECT msg FROM c)`,
       [[`${rows}`, `${2 * rows}`]],
     ],
+    [
+      "a recursive CTE",
+      `WITH RECURSIVE up(n) AS (SELECT min(time) FROM log_entries UNION ALL SELECT NULL FROM up WHERE n IS NOT NULL)
+       SELECT count(*), (SELECT count(*) FROM log_entries) FROM up`,
+      [["2", `${rows}`]],
+    ],
+    [
+      "a CTE that has the name of the view",
+      `WITH log_entries AS (SELECT * FROM log_entries WHERE process_id = 'p7'), other AS (SELECT * FROM log_entries)
+       SELECT count(*), (SELECT count(*) FROM other) FROM Log_Entries`,
+      [[`${rowsPerFile}`, `${rowsPerFile}`]],
+    ],
+    [
+      "a CTE that has it within a subquery",
+      `SELECT count(*), (WITH log_entries AS (SELECT * FROM log_entries LIMIT 2) SELECT count(*) FROM log_entries)
+       FROM log_entries`,
+      [[`${rows}`, "2"]],
+    ],
+    ["behind a comment", "-- a (\n/* WITH */ SELECT count(*) FROM log_entries; -- all", [[`${rows}`]]],
+    ["in brackets", "(SELECT count(*) FROM log_entries)", [[`${rows}`]]],
+    ["from VALUES", "VALUES ((SELECT count(*) FROM log_entries))", [[`${rows}`]]],
     [
       "a constant beside it",
       "SELECT 1 AS one WHERE EXISTS (SELECT * FROM log_entries WHERE process_id = 'p149')",
@@ -114,6 +134,15 @@ describe("a query over more files than are written out", () => {
         }),
       ),
     ).toEqual([[`${2 * rows}`, `${rows}`, `${fileCount + 1}`]]);
+  });
+
+  it("tells of an error in the line where it is", async () => {
+    const sql = (select: string): string => `SELECT 1,\n  CAST(${select} AS INTEGER)\nFROM log_entries`;
+    for (const text of [sql("msg"), `WITH a AS (FROM log_entries)\n${sql("msg").slice(0, -"log_entries".length)}a`]) {
+      const line = text.split("\n").findIndex((one) => one.includes("CAST")) + 1;
+      const told = `\n\nLINE ${line}:   CAST(msg AS INTEGER)\n${" ".repeat(`LINE ${line}:   `.length)}^`;
+      await expect(answers(text, sourcesOf({}))).rejects.toThrow(told);
+    }
   });
 
   it("reads all of each view of several", async () => {

@@ -4,7 +4,6 @@ import { type Connection, DuckDbError, type Native, type Result, type Statement 
 import { describe } from "./describe.js";
 import { computeAhead, Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
-import { isSameInArrow } from "./logical-types.js";
 import { startPeakMemory } from "../peak-memory.js";
 import { readRows } from "./rows.js";
 import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
@@ -167,24 +166,31 @@ function runStep(
       port.result(rows(connection, step, port, troubles));
       return;
     case "stream":
-      withResult(connection, step, port, "stream", (result) => {
-        streamResult(connection, result, step, port, counts);
+      orElse(step, (sql) => {
+        withResult(connection, { ...step, sql }, port, "stream", (result) => {
+          streamResult(connection, result, step, port, counts);
+        });
       });
   }
 }
 
 function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>, port: JobPort): number {
+  return orElse(step, (sql) =>
+    step.values === undefined
+      ? connection.run(sql)
+      : withResult(connection, { ...step, sql }, port, "all", (result) => result.changed()),
+  );
+}
+
+/** Runs a step, and its other text when the first does not fit to what it reads. */
+function orElse<T>({ sql, orElse: other }: { sql: string; orElse?: string }, run: (sql: string) => T): T {
   try {
-    if (step.values === undefined) {
-      return connection.run(step.sql);
-    }
-    return withResult(connection, step, port, "all", (result) => result.changed());
+    return run(sql);
   } catch (error) {
-    const orElse = messageOf(error).startsWith("Binder Error") ? step.orElse : undefined;
-    if (orElse === undefined) {
+    if (other === undefined || !messageOf(error).startsWith("Binder Error")) {
       throw error;
     }
-    return connection.run(orElse);
+    return run(other);
   }
 }
 
@@ -223,13 +229,8 @@ function withResult<T>(
   const statement = connection.prepare(step.sql);
   try {
     bindValues(connection, statement, step.values ?? []);
-    if (step.kind === "stream") {
-      for (const sql of step.beforeStart ?? []) {
-        connection.run(sql);
-      }
-      if (hasNumbersOnly(connection, statement)) {
-        computeAhead(connection, "numbers");
-      }
+    if (step.kind === "stream" && step.ahead !== undefined) {
+      computeAhead(connection, step.ahead);
     }
     const result = statement.execute(mode);
     try {
@@ -245,21 +246,6 @@ function withResult<T>(
   } finally {
     statement.close();
   }
-}
-
-/** Whether every column is of numbers, dates or times, which are copied from DuckDB's vectors as they are. */
-function hasNumbersOnly({ native }: Connection, { handle }: Statement): boolean {
-  const { duckdb, memory } = native;
-  const count = Number(duckdb.prepared_statement_column_count(handle));
-  for (let i = 0; i < count; i++) {
-    const type = duckdb.prepared_statement_column_logical_type(handle, i);
-    const same = type !== 0 && isSameInArrow(native, type);
-    duckdb.destroy_logical_type(memory.box(type));
-    if (!same) {
-      return false;
-    }
-  }
-  return true;
 }
 
 function isInterrupt(error: unknown): boolean {

@@ -8,6 +8,7 @@ import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";
 import { inspectInstance, lakeInstance, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { analyzedPlan, drawnPlan } from "./explain.js";
+import { withoutFiles } from "./files-first.js";
 import { type GatedTrees, type GateThread, gateTrees, type GateWork, isLarge } from "./gate-trees.js";
 import {
   type Executable,
@@ -142,7 +143,7 @@ export class EngineBackend implements QueryBackend {
     { onLoss, note }: { readonly onLoss: AskOptions["onLoss"]; readonly note: string | undefined },
   ): Promise<QueryOutcome> {
     const instance = lakeInstance(sources.directories);
-    const steps = stepsOf(query, sources, this.#o);
+    const { steps, hasFilesFirst } = stepsOf(query, sources, this.#o);
     const { signal } = messages;
     const losses = new Losses(onLoss);
     const run = (lease: EngineLease): Promise<JobOutcome> => {
@@ -166,7 +167,9 @@ export class EngineBackend implements QueryBackend {
           if (again && used && metMemory(outcome)) {
             continue;
           }
-          return this.#ended(query, outcome.results, outcome.end, messages, note);
+          const { error } = outcome.end;
+          const end = { ...outcome.end, error: error !== null && hasFilesFirst ? withoutFiles(error) : error };
+          return this.#ended(query, outcome.results, end, messages, note);
         }
         losses.add(outcome.by, used);
         if (signal.aborted) {

@@ -49,6 +49,8 @@ export interface Executable {
   readonly macros?: readonly string[];
   /** What the columns of its result were described as: what is executed may be another text. Absent: DuckDB's names. */
   readonly names?: readonly FieldNames[];
+  /** Every column of its result is of numbers, dates or times. */
+  readonly numbersOnly?: boolean;
 }
 
 /** What there is to know about a query before it runs. Plain data. */
@@ -200,7 +202,7 @@ export async function inspect(inspector: Inspector, text: string, o: InspectOpti
   const { executable, ...rest } = inspected(query, times.values());
   return {
     ...rest,
-    executable: { ...executable, names: namesOf(schema) },
+    executable: { ...executable, names: namesOf(schema), numbersOnly: hasNumbersOnly(schema) },
     fields: query.explain === "none" ? described : explainFields,
     parameters: await withFields(run, query.casts, declared),
   };
@@ -257,6 +259,10 @@ interface Description {
 
 function namesOf(fields: readonly ArrowField[]): FieldNames[] {
   return fields.map(({ name, children }) => ({ name, children: namesOf(children) }));
+}
+
+function hasNumbersOnly(schema: readonly ArrowField[]): boolean {
+  return schema.length > 0 && schema.every(({ type }) => /^(?:int|float|date|time)/u.test(type.kind));
 }
 
 /** None where values of parameters would tell them. */

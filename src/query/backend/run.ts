@@ -1,23 +1,17 @@
-/** A query as the job of an engine: the views and tables behind its names, and the statement itself. */
+/** A query as the job of an engine: what is behind its names, and the statement itself. */
 import type { EngineStep } from "../../engine/protocol.js";
 import type { ServiceError } from "../../runtime/errors.js";
-import { FileLists } from "./file-lists.js";
+import { filesFirst, type NamedFiles, viewsFirst } from "./files-first.js";
 import type { Executable } from "./inspect.js";
-import type { FileSource } from "../sql/file-source.js";
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
-import { createFileViewSql, createRowTableSql, type FileView } from "../sql/views.js";
+import { createRowTableSql } from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */
 export interface QuerySources {
   /** Absolute paths of the directories that hold everything the caller may read; the engine opens nothing else. */
   readonly directories: readonly string[];
-  readonly files: readonly {
-    readonly name: string;
-    readonly view: FileView;
-    /** One for each table that the view reads. */
-    readonly sources: readonly FileSource[];
-  }[];
+  readonly files: readonly NamedFiles[];
   readonly rows: readonly {
     readonly name: string;
     readonly columns: RowColumns;
@@ -56,44 +50,34 @@ const maxPlanBytes = 16 << 20;
 
 /**
  * The steps of a query that has passed the gate. The last one streams the result, or brings the rows of its EXPLAIN.
+ * @returns whether its files are in front of it, too: see {@link filesFirst}
  */
 export function stepsOf(
   query: Executable,
   { files, rows }: QuerySources,
   { maxResultRows, maxResultBytes }: ResultLimits,
-): EngineStep[] {
-  const lists = new FileLists();
-  const views = files.map(({ name, view, sources }): EngineStep => {
-    const sql = createFileViewSql(name, view, sources, lists.sql);
-    // Files that lack a column were written by an older version; there are few of them, so that is tried last.
-    const orElse = createFileViewSql(name, view, sources, lists.sql, true);
-    return { kind: "execute", sql, orElse };
-  });
-  const execute = (sql: string): EngineStep => ({ kind: "execute", sql });
+): { readonly steps: EngineStep[]; readonly hasFilesFirst: boolean } {
+  const withFiles = query.explain === "none" ? filesFirst(query.sql, files) : null;
   const steps = [
-    ...(query.macros ?? []).map(execute),
-    ...lists.begin().map(execute),
-    ...views,
+    ...(query.macros ?? []).map((sql): EngineStep => ({ kind: "execute", sql })),
+    ...(withFiles === null ? viewsFirst(files) : []).map((view): EngineStep => ({ kind: "execute", ...view })),
     ...rows.flatMap(({ name, columns, chunks }) => rowSteps(name, columns, chunks)),
   ];
   if (query.explain === "none") {
     const stream: EngineStep = {
       kind: "stream",
-      sql: query.sql,
+      ...(withFiles ?? { sql: query.sql }),
       ...(query.names === undefined ? {} : { names: query.names }),
+      ...(query.numbersOnly === true ? { ahead: "numbers" } : {}),
       messageBytes,
-      beforeStart: lists.complete(),
       ...(maxResultRows > 0 ? { maxRows: maxResultRows } : {}),
       ...(maxResultBytes > 0 ? { maxBytes: maxResultBytes } : {}),
     };
-    return [...steps, stream];
+    return { steps: [...steps, stream], hasFilesFirst: withFiles !== null };
   }
   const keyword = query.explain === "analyze" ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
-  return [
-    ...steps,
-    ...lists.complete().map(execute),
-    { kind: "rows", sql: `${keyword} ${query.sql}`, maxBytes: maxPlanBytes },
-  ];
+  const explain: EngineStep = { kind: "rows", sql: `${keyword} ${query.sql}`, maxBytes: maxPlanBytes };
+  return { steps: [...steps, explain], hasFilesFirst: false };
 }
 
 /** A temporary table, filled from JSON, which DuckDB reads by itself. */

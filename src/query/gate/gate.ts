@@ -243,10 +243,12 @@ class Gate {
 
   /**
    * A name of a CTE that could be a file, or a table of DuckDB's own, is exchanged. A second fence behind the scopes:
-   * were it taken for the CTE's here and not by DuckDB, it would still be nothing.
+   * were it taken for the CTE's here and not by DuckDB, it would still be nothing. And the name of a view, because
+   * views may be CTEs in front of it.
    */
   #cteName(name: string): CteName {
-    if (!/[^\p{L}\p{N}_ $-]/u.test(name) && !/^(?:duckdb|pg|pragma|sqlite|svc)_/u.test(name)) {
+    const isOther = !/[^\p{L}\p{N}_ $-]/u.test(name) && !/^(?:duckdb|pg|pragma|sqlite|svc)_/u.test(name);
+    if (isOther && viewOf(name, true) === null) {
       return { name, executed: name };
     }
     this.#rewritten = true;

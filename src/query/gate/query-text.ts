@@ -84,7 +84,7 @@ export function splitText(text: string): SplitText {
 }
 
 /** Where blanks and comments end that begin at a place. One after another: a pattern for all could part them in many ways. */
-function behindComments(text: string, from: number): number {
+export function behindComments(text: string, from: number): number {
   let at = from;
   for (let end: number | null = at; end !== null; end = endOf(/\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/uy, text, at)) {
     at = end;
@@ -93,7 +93,7 @@ function behindComments(text: string, from: number): number {
 }
 
 /** Where a match ends that begins at a place, or null. @param sticky of the flag `y` */
-function endOf(sticky: RegExp, text: string, from: number): number | null {
+export function endOf(sticky: RegExp, text: string, from: number): number | null {
   sticky.lastIndex = from;
   return sticky.test(text) ? sticky.lastIndex : null;
 }

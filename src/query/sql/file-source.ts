@@ -123,7 +123,7 @@ function sampleOf(rows: number, { rowsAbout }: FileSource): Sample {
 
 /**
  * A SELECT of a table's columns, or of those that are read, and `audience` from the objects of `source`, without its range.
- * @param padded as `createFileViewSql` says
+ * @param padded as `fileViewSql` says
  * @param conditions on these columns and {@link comparedTime}
  * @param sampledRows about so many rows by chance, with the column `weight`; null: all rows, without it
  */

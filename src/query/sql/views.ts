@@ -224,14 +224,18 @@ export function attributesOfView(view: ViewName): readonly AttributeColumn[] {
   return isFileView(view) ? attributeColumnsOf(fileViews[view].attributes ?? []) : [];
 }
 
+/** SQL text of `CREATE TEMP VIEW name AS ...` for a file view; parameters as {@link fileViewSql}. */
+export function createFileViewSql(name: string, ...view: Parameters<typeof fileViewSql>): string {
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(...view)}`;
+}
+
 /**
- * SQL text of `CREATE TEMP VIEW name AS ...` for a file view.
+ * A SELECT of the columns of a file view.
  * @param sources one for each table that it reads; none: it has no rows
  * @param list how the view names its files
  * @param padded bring columns that files lack, whatever that costs the optimiser of its view of them
  */
-export function createFileViewSql(
-  name: string,
+export function fileViewSql(
   view: FileView,
   sources: readonly FileSource[],
   list: ListSql = literalList,
@@ -250,7 +254,7 @@ export function createFileViewSql(
     throw new TypeError(`${view} reads no table`);
   }
   const rolled = sources.map((source) => rollupsSql(source, list));
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"), rolled, first.columns)}`;
+  return definition.sql([rows, ...more], timeConditions(first, "time"), rolled, first.columns);
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */
