@@ -47,7 +47,7 @@ const streams: readonly { readonly name: string; readonly rows: number; readonly
     sql: "SELECT time, level, target, msg, properties, trace_id, span_id, service_name FROM log_entries",
   },
 ];
-const streamRounds = 5;
+const streamRounds = 11;
 
 /** Results as Arrow tables in a process of pyarrow: ours, DuckDB's own, and Sail's. */
 export async function benchStream(compared: Compared): Promise<FigureRow[]> {
