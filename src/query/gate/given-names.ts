@@ -154,7 +154,7 @@ export function inScope(scope: Scope | null, name: string): CteName | null {
 /**
  * Every name in a query, folded: more than the columns that it reads, and no less. Null when it reaches columns without their
  * names, by `*`, a position, all that two tables share, or a whole row. A view that has no other columns is bound in half
- * of the time, and a query binds it three times.
+ * of the time.
  * @param document as the gate has rewritten it
  */
 export function namedColumns(document: Tree): ReadonlySet<string> | null {
