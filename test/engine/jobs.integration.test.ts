@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { encodeFrame } from "../../src/engine/frames.js";
-import type { EngineValue, RowValue } from "../../src/engine/protocol.js";
+import type { EngineStep, EngineValue, RowValue } from "../../src/engine/protocol.js";
 import { startEngine, type TestEngine } from "../helpers/query/engine.js";
 
 let engine: TestEngine;
@@ -246,6 +246,23 @@ describe("a job", () => {
       error: "Invalid Input Error: no",
       rows: 0,
     });
+  });
+
+  it("streams no other text once it has begun", async () => {
+    // Fails where i is 0, when the rows before it are on their way.
+    const late = "(SELECT i FROM range(30000000) t(i) WHERE i = 0) t(i), range(0, 2, i) r(x)";
+    const step: EngineStep = {
+      kind: "stream",
+      sql: `SELECT i FROM range(3000000) t(i) UNION ALL SELECT x FROM ${late}`,
+      orElse: "SELECT 1",
+      messageBytes: 100_000,
+    };
+    let messages = 0;
+    const { end } = await engine.run([step], { onMessage: () => messages++ });
+    expect(end.error).toBe("Binder Error: interval cannot be 0!");
+    expect(end.batches).toBeGreaterThan(1);
+    // And one with the schema.
+    expect(messages).toBe(end.batches + 1);
   });
 
   it("describes a statement without running it", async () => {

@@ -145,6 +145,18 @@ describe("a query over many files", () => {
     }
   });
 
+  it("reads views that are unions behind WITH RECURSIVE", async () => {
+    const sql = `WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 2)
+      SELECT (SELECT count(*) FROM up), count(*) FROM attribute_samples`;
+    const [logs] = sourcesOf({}).files[0]?.sources ?? [];
+    if (logs === undefined) {
+      throw new Error("no source");
+    }
+    const sources = [emptySource, logs, emptySource, emptySource];
+    const files = [{ name: "attribute_samples", view: "attribute_samples" as const, sources }];
+    expect(await answers(sql, { files, rows: [] })).toEqual([["2", `${rows}`]]);
+  });
+
   it("reads all of each view of several", async () => {
     const [source] = sourcesOf({}).files[0]?.sources ?? [];
     if (source === undefined) {

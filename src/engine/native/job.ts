@@ -166,32 +166,52 @@ function runStep(
       port.result(rows(connection, step, port, troubles));
       return;
     case "stream":
-      orElse(step, (sql) => {
-        withResult(connection, { ...step, sql }, port, "stream", (result) => {
-          streamResult(connection, result, step, port, counts);
-        });
-      });
+      stream(connection, step, port, counts);
   }
 }
 
 function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>, port: JobPort): number {
-  return orElse(step, (sql) =>
+  const run = (sql: string): number =>
     step.values === undefined
       ? connection.run(sql)
-      : withResult(connection, { ...step, sql }, port, "all", (result) => result.changed()),
-  );
+      : withResult(connection, { ...step, sql }, port, "all", (result) => result.changed());
+  try {
+    return run(step.sql);
+  } catch (error) {
+    return run(otherText(step, error));
+  }
 }
 
-/** Runs a step, and its other text when the first does not fit to what it reads. */
-function orElse<T>({ sql, orElse: other }: { sql: string; orElse?: string }, run: (sql: string) => T): T {
+function stream(
+  connection: Connection,
+  step: Extract<EngineStep, { kind: "stream" }>,
+  port: JobPort,
+  counts: StreamedCounts,
+): void {
+  let begun = false;
+  const run = (sql: string): void => {
+    withResult(connection, { ...step, sql }, port, "stream", (result) => {
+      begun = true;
+      streamResult(connection, result, step, port, counts);
+    });
+  };
   try {
-    return run(sql);
+    run(step.sql);
   } catch (error) {
-    if (other === undefined || !messageOf(error).startsWith("Binder Error")) {
+    // Functions may fail so in the middle of a result.
+    if (begun) {
       throw error;
     }
-    return run(other);
+    run(otherText(step, error));
   }
+}
+
+/** What is tried when a text does not fit to what it reads. @throws the error when that is not what it says */
+function otherText({ orElse }: { readonly orElse?: string }, error: unknown): string {
+  if (orElse === undefined || !messageOf(error).startsWith("Binder Error")) {
+    throw error;
+  }
+  return orElse;
 }
 
 /** What DuckDB says of a defect of its own ends with where in its code that was. */
