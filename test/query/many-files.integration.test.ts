@@ -103,6 +103,11 @@ describe("a query over many files", () => {
        FROM log_entries`,
       [[`${rows}`, "2"]],
     ],
+    [
+      "behind comments in comments",
+      "/* /* */ WITH */ WITH a AS (FROM log_entries) SELECT count(*) FROM a",
+      [[`${rows}`]],
+    ],
     ["behind a comment", "-- a (\n/* WITH */ SELECT count(*) FROM log_entries; -- all", [[`${rows}`]]],
     ["in brackets", "(SELECT count(*) FROM log_entries)", [[`${rows}`]]],
     ["from VALUES", "VALUES ((SELECT count(*) FROM log_entries))", [[`${rows}`]]],

@@ -86,10 +86,27 @@ export function splitText(text: string): SplitText {
 /** Where blanks and comments end that begin at a place. One after another: a pattern for all could part them in many ways. */
 export function behindComments(text: string, from: number): number {
   let at = from;
-  for (let end: number | null = at; end !== null; end = endOf(/\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/uy, text, at)) {
+  for (let end: number | null = at; end !== null; end = endOf(/\s+|--[^\n\r]*/uy, text, at) ?? behindBlock(text, at)) {
     at = end;
   }
   return at;
+}
+
+/** Where a comment ends that may hold others, or null where none begins. */
+function behindBlock(text: string, from: number): number | null {
+  if (!text.startsWith("/*", from)) {
+    return null;
+  }
+  const mark = /\/\*|\*\//gu;
+  mark.lastIndex = from;
+  let depth = 0;
+  for (let found = mark.exec(text); found !== null; found = mark.exec(text)) {
+    depth += found[0] === "/*" ? 1 : -1;
+    if (depth === 0) {
+      return mark.lastIndex;
+    }
+  }
+  return text.length;
 }
 
 /** Where a match ends that begins at a place, or null. @param sticky of the flag `y` */
