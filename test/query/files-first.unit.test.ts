@@ -17,13 +17,19 @@ describe("the files of a query", () => {
   it.each([
     ["SELECT 1 FROM logs", "WITH FILES\nSELECT 1 FROM logs"],
     ["  from logs", "WITH FILES\n  from logs"],
-    ["-- WITH\n/* ( */ SELECT 1", "WITH FILES\n-- WITH\n/* ( */ SELECT 1"],
-    ["-- a\nWITH a AS (SELECT 1) FROM a", "-- a\nWITH FILES,\n a AS (SELECT 1) FROM a"],
-    ["/* /* */ WITH */ WITH a AS (SELECT 1) FROM a", "/* /* */ WITH */ WITH FILES,\n a AS (SELECT 1) FROM a"],
-    ["-- WITH\rWITH a AS (SELECT 1) FROM a", "-- WITH\rWITH FILES,\n a AS (SELECT 1) FROM a"],
-    ["with recursive a AS (SELECT 1) FROM a", "with recursive FILES,\n a AS (SELECT 1) FROM a"],
-    ["WITH /* b */ RECURSIVE a AS (SELECT 1) FROM a", "WITH /* b */ RECURSIVE FILES,\n a AS (SELECT 1) FROM a"],
-    ["WITH recursive_a AS (SELECT 1) FROM recursive_a", "WITH FILES,\n recursive_a AS (SELECT 1) FROM recursive_a"],
+    ["\v\nSELECT 1", "WITH FILES\n \nSELECT 1"],
+    ["-- WITH\n/* ( */ SELECT 1", "WITH FILES\n       \n        SELECT 1"],
+    ["-- a\nWITH a AS (SELECT 1) FROM a", "WITH FILES,\n    \n     a AS (SELECT 1) FROM a"],
+    ["with recursive a AS (SELECT 1) FROM a", "WITH RECURSIVE FILES,\n               a AS (SELECT 1) FROM a"],
+    [
+      "WITH/* b */RECURSIVE a AS (SELECT 1) FROM a",
+      "WITH RECURSIVE FILES,\n                     a AS (SELECT 1) FROM a",
+    ],
+    ["WITH recursive AS (SELECT 1) FROM a", "WITH FILES,\n     recursive AS (SELECT 1) FROM a"],
+    ["WITH recursive (a) AS (SELECT 1) FROM a", "WITH FILES,\n     recursive (a) AS (SELECT 1) FROM a"],
+    ["WITH recursive_a AS (SELECT 1) FROM a", "WITH FILES,\n     recursive_a AS (SELECT 1) FROM a"],
+    ["/* /* */ WITH */ WITH a AS (SELECT 1) FROM a", "WITH FILES,\n                      a AS (SELECT 1) FROM a"],
+    ["-- WITH\rWITH a AS (SELECT 1) FROM a", "WITH FILES,\n             a AS (SELECT 1) FROM a"],
   ])("go in front of %j", (sql, expected) => {
     expect(placed(sql)).toBe(expected);
   });

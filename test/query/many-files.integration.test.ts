@@ -108,6 +108,18 @@ describe("a query over many files", () => {
       "/* /* */ WITH */ WITH a AS (FROM log_entries) SELECT count(*) FROM a",
       [[`${rows}`]],
     ],
+    ["a CTE called recursive", "WITH recursive AS (FROM log_entries) SELECT count(*) FROM recursive", [[`${rows}`]]],
+    [
+      "columns with their schema",
+      `SELECT count(main.log_entries.msg), max(telemetry."main".Log_Entries.process_id) FROM main.log_entries
+       WHERE main.log_entries.msg <> 'main.x'`,
+      [[`${rows}`, "p99"]],
+    ],
+    [
+      "a struct called like the schema",
+      "SELECT max(main.log_entries.n) FROM (SELECT {log_entries: {n: 7}} AS main FROM log_entries)",
+      [["7"]],
+    ],
     ["behind a comment", "-- a (\n/* WITH */ SELECT count(*) FROM log_entries; -- all", [[`${rows}`]]],
     ["in brackets", "(SELECT count(*) FROM log_entries)", [[`${rows}`]]],
     ["from VALUES", "VALUES ((SELECT count(*) FROM log_entries))", [[`${rows}`]]],

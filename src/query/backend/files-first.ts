@@ -7,7 +7,7 @@
  */
 import type { EngineValue } from "../../engine/protocol.js";
 import { quoteName } from "../../runtime/text/sql-text.js";
-import { behindComments, endOf } from "../gate/query-text.js";
+import { behindComments, blank, endOf } from "../gate/query-text.js";
 import { type FileSource, type ListSql, literalList } from "../sql/file-source.js";
 import { createFileViewSql, type FileView, fileViewSql } from "../sql/views.js";
 
@@ -36,14 +36,13 @@ export function filesFirst(sql: string, files: readonly NamedFiles[]): FilesFirs
   if (place === null || files.length === 0) {
     return null;
   }
-  const { before, after, at } = place;
   const lists = new Lists();
   const withFiles = (padded: boolean): string => {
     const ctes = files.map(
       ({ name, view, sources }) =>
         `${quoteName(name)} AS NOT MATERIALIZED (${fileViewSql(view, sources, lists.sql, padded)})`,
     );
-    return sql.slice(0, at) + before + ctes.join(", ") + after + sql.slice(at);
+    return `${place.before} ${ctes.join(", ")}${place.after}\n${blank(sql.slice(0, place.at))}${sql.slice(place.at)}`;
   };
   // The second text has the lists of the first.
   return { sql: withFiles(false), orElse: withFiles(true), values: lists.values };
@@ -57,18 +56,28 @@ export function viewsFirst(files: readonly NamedFiles[]): { readonly sql: string
   });
 }
 
-/** Where CTEs go, and what stands around them. The text behind them begins a line, as it does in the query. */
-function placeOf(sql: string): { readonly before: string; readonly after: string; readonly at: number } | null {
+/** What stands around the CTEs in front, and the part of the text that they take the place of. */
+interface Place {
+  readonly before: "WITH" | "WITH RECURSIVE";
+  readonly after: "" | ",";
+  readonly at: number;
+}
+
+function placeOf(sql: string): Place | null {
   const start = behindComments(sql, 0);
   if (endOf(/(?:SELECT|FROM)\b/iuy, sql, start) !== null) {
-    return { before: "WITH ", after: "\n", at: 0 };
+    return { before: "WITH", after: "", at: start };
   }
   const withEnd = endOf(/WITH\b/iuy, sql, start);
   if (withEnd === null) {
     return null;
   }
-  const next = behindComments(sql, withEnd);
-  return { before: " ", after: ",\n", at: endOf(/RECURSIVE\b/iuy, sql, next) ?? withEnd };
+  const recursiveEnd = endOf(/RECURSIVE\b/iuy, sql, behindComments(sql, withEnd));
+  // A CTE may be called so.
+  if (recursiveEnd === null || endOf(/AS\b|\(/iuy, sql, behindComments(sql, recursiveEnd)) !== null) {
+    return { before: "WITH", after: ",", at: withEnd };
+  }
+  return { before: "WITH RECURSIVE", after: ",", at: recursiveEnd };
 }
 
 /** An error of a text with files in front, with the line that it has without them. */

@@ -19,7 +19,15 @@ import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, commonProcess, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
-import { type CteName, type GivenNames, givenNames, inScope, namedColumns, type Scope } from "./given-names.js";
+import {
+  type CteName,
+  type GivenNames,
+  dropSchemas,
+  givenNames,
+  inScope,
+  namedColumns,
+  type Scope,
+} from "./given-names.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import { foldName } from "../sql/identifier.js";
 import type { GatedCall, GatedTree } from "./gated-tree.js";
@@ -58,6 +66,9 @@ const maxTreeDepth = 4000;
 const maxSelects = 2000;
 /** Most objects in the tree. */
 const maxTreeNodes = 200_000;
+
+/** What a text has whose columns may have the schema in front. */
+const qualifies = new RegExp(String.raw`\b${schemaName}"?\s*\.`, "iu");
 
 /** How a text is walked. */
 export interface GateOptions {
@@ -99,8 +110,9 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   let known: GivenNames | null = null;
   const names = (): GivenNames => (known ??= givenNames(document));
   const given = (): ReadonlySet<string> => names().given;
+  const unqualified = qualifies.test(o.text ?? "") && dropSchemas(document, () => givenNames(document).given);
   const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
-  const rewritten = rewriteComparisons(node, names) || expanded;
+  const rewritten = rewriteComparisons(node, names) || expanded || unqualified;
   // Something that the query calls so is not the column.
   const own = o.ownColumns === true ? new OwnColumns(given) : null;
   const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, own);

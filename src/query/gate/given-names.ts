@@ -2,7 +2,9 @@
  * Names in a query: those that it gives, to columns of its own making and to common table expressions, and all that may
  * name a column that it reads.
  */
+import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { foldName } from "../sql/identifier.js";
+import { viewOf } from "../sql/views.js";
 import { aliasOf } from "./constraints.js";
 import { tableReferences } from "./known-nodes.js";
 import { isTree, textOf, treesIn, treesOf, type Tree, type TreeValue } from "./syntax-tree.js";
@@ -116,6 +118,30 @@ export function columnName(expression: Tree): string | null {
   }
   const last = names.at(-1);
   return typeof last === "string" ? foldName(last) : null;
+}
+
+/**
+ * Takes the names of the one catalog and its schema off columns, as the gate takes them off tables.
+ * @returns whether there were any
+ */
+export function dropSchemas(document: Tree, given: () => ReadonlySet<string>): boolean {
+  let dropped = false;
+  for (const part of treesIn(document)) {
+    const names = part["column_names"];
+    if (part["class"] !== "COLUMN_REF" || !Array.isArray(names)) {
+      continue;
+    }
+    const [first = "", second = ""] = names.slice(0, 2).map((name) => (typeof name === "string" ? foldName(name) : ""));
+    const count = first === schemaName ? 1 : first === catalogName && second === schemaName ? 2 : 0;
+    const table = names[count];
+    const isOurs = typeof table === "string" && viewOf(foldName(table), true) !== null;
+    // A struct of the query's own may be called so, and its field like a view.
+    if (count > 0 && isOurs && names.length > count + 1 && !given().has(first)) {
+      part["column_names"] = names.slice(count);
+      dropped = true;
+    }
+  }
+  return dropped;
 }
 
 /** RENAME has the new name in `value`, REPLACE has it in `key`. */

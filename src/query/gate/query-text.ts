@@ -118,7 +118,7 @@ export function endOf(sticky: RegExp, text: string, from: number): number | null
 const describe = "DESCRIBE";
 
 /** Spaces instead of the characters of a text, in the same lines. */
-function blank(text: string): string {
+export function blank(text: string): string {
   return text.replaceAll(/[^\n]/gsu, " ");
 }
 
