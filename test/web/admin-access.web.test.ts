@@ -172,7 +172,7 @@ it("revokes a key after a question that names it, and lists it among the revoked
 it("says at its field what is wrong, as the server does, and at the form what is refused", async () => {
   const page = await app.open("/admin/ingestion-keys?new=1", { allow: /40[039]/ });
   await page.getByRole("button", { name: "Mint the key" }).click();
-  await page.getByText("name must not be empty").waitFor();
+  await expect.poll(() => page.getByText("name must not be empty").isVisible()).toBe(true);
   await page.getByLabel("Name", { exact: true }).fill("ä".repeat(128));
   await page.getByText("name must be at most 255 bytes in UTF-8").waitFor();
   await page.getByLabel("Name", { exact: true }).fill("build");

@@ -427,7 +427,7 @@ it("says that the live keys of audiences could not be counted", async () => {
   );
   await page.goto(`${app.url}/audiences`);
   await page.getByRole("alert").getByText("The live keys could not be counted").waitFor();
-  await page.getByRole("grid", { name: "Audiences" }).waitFor();
+  await expect.poll(() => page.getByRole("grid", { name: "Audiences" }).isVisible()).toBe(true);
 });
 
 it.each([

@@ -38,7 +38,7 @@ it("shows who calls whom, by keyboard and mouse", async () => {
   const page = await app.open("/services?view=calls&q=cards");
   const calls = page.getByRole("grid", { name: "Calls" });
   await calls.getByText("payment").waitFor();
-  await page.getByRole("status").filter({ hasText: "1 pair" }).waitFor();
+  await expect.poll(() => page.getByRole("status").filter({ hasText: "1 pair" }).isVisible()).toBe(true);
   await calls.press("Enter");
   await page.getByRole("heading", { name: "payment" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/services/payment");
@@ -150,7 +150,7 @@ it("says what to do where there is nothing", async () => {
   await page.getByText("No service sent anything in this time range").waitFor();
   await page.goto(`${app.url}/services/${encodeURIComponent("<b>none</b>/?")}`);
   await page.getByText("No requests in this time range").waitFor();
-  await page.getByRole("heading", { name: "<b>none</b>/?" }).waitFor();
+  await expect.poll(() => page.getByRole("heading", { name: "<b>none</b>/?" }).isVisible()).toBe(true);
 });
 
 /** Services whose calls go mostly to those of a higher number; 1 in 20 goes back. */

@@ -141,7 +141,7 @@ it("cancels a query that takes long", async () => {
   await page.getByText("Running").waitFor();
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByText("Cancelled").waitFor();
-  await page.getByRole("button", { name: "Run" }).waitFor();
+  await expect.poll(() => page.getByRole("button", { name: "Run" }).isVisible()).toBe(true);
 });
 
 it.each(["light", "dark"] as const)(
