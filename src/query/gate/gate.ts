@@ -110,7 +110,7 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   let known: GivenNames | null = null;
   const names = (): GivenNames => (known ??= givenNames(document));
   const given = (): ReadonlySet<string> => names().given;
-  const unqualified = qualifies.test(o.text ?? "") && dropSchemas(document, () => givenNames(document).given);
+  const unqualified = qualifies.test(o.text ?? "") && dropSchemas(document);
   const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
   const rewritten = rewriteComparisons(node, names) || expanded || unqualified;
   // Something that the query calls so is not the column.

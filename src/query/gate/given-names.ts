@@ -124,8 +124,9 @@ export function columnName(expression: Tree): string | null {
  * Takes the names of the one catalog and its schema off columns, as the gate takes them off tables.
  * @returns whether there were any
  */
-export function dropSchemas(document: Tree, given: () => ReadonlySet<string>): boolean {
+export function dropSchemas(document: Tree): boolean {
   let dropped = false;
+  let given: ReadonlySet<string> | null = null;
   for (const part of treesIn(document)) {
     const names = part["column_names"];
     if (part["class"] !== "COLUMN_REF" || !Array.isArray(names)) {
@@ -136,7 +137,11 @@ export function dropSchemas(document: Tree, given: () => ReadonlySet<string>): b
     const table = names[count];
     const isOurs = typeof table === "string" && viewOf(foldName(table), true) !== null;
     // A struct of the query's own may be called so, and its field like a view.
-    if (count > 0 && isOurs && names.length > count + 1 && !given().has(first)) {
+    if (count === 0 || !isOurs || names.length <= count + 1) {
+      continue;
+    }
+    given ??= givenNames(document).given;
+    if (!given.has(first)) {
       part["column_names"] = names.slice(count);
       dropped = true;
     }
