@@ -1,17 +1,15 @@
 /**
- * Small objects that a process leaves when it is killed between writing and removing them: of probes, of looks at the
- * store's clock, and unfinished marks of databases. They lie beside the tables and nothing names them.
+ * What a process leaves when it is killed between writing and removing or renaming it: objects of probes and of looks at
+ * the store's clock, unfinished marks of databases, and unfinished maps. It lies beside the tables and nothing names it.
  */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 import { identityDirectory } from "./retention/lake-identity.js";
 import { ownerDirectory } from "./retention/lake-owner.js";
-import type { ObjectStore, StoredObject } from "./store/object-store.js";
+import { mapDirectory, type ObjectStore, probeDirectory, type StoredObject } from "./store/object-store.js";
 import { Removals, type SweepResult } from "./sweep.js";
 
-/** Where probes of a bucket write. */
-const probes = ".probe";
 const leftAfterMs = 3_600_000;
 
 /** Removes those that are older than an hour. */
@@ -28,10 +26,10 @@ export async function sweepLeftovers(store: ObjectStore, nowMs: number): Promise
 /** Those that are older than an hour: whoever wrote them has removed them, or never will. */
 export async function findLeftovers(store: ObjectStore, nowMs: number): Promise<readonly StoredObject[]> {
   const found: StoredObject[] = [...(await probeFiles(store))];
-  for await (const object of store.list(probes)) {
+  for await (const object of store.list(probeDirectory)) {
     found.push(object);
   }
-  for (const directory of [identityDirectory, ownerDirectory]) {
+  for (const directory of [identityDirectory, ownerDirectory, mapDirectory]) {
     for await (const object of store.list(directory)) {
       if (object.path.startsWith(`${directory}/.`)) {
         found.push(object);
@@ -43,7 +41,7 @@ export async function findLeftovers(store: ObjectStore, nowMs: number): Promise<
 
 /** What probes of a directory leave at its top, where a list would go through everything. */
 async function probeFiles(store: ObjectStore): Promise<readonly StoredObject[]> {
-  const inRoot = store.localPath(probes);
+  const inRoot = store.localPath(probeDirectory);
   if (inRoot === null) {
     return [];
   }

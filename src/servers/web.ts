@@ -24,7 +24,7 @@ import { AppRoutes } from "../routes/web/app-routes.js";
 import { WebMaps } from "../routes/web/maps.js";
 import { loadTrim } from "../engine/unused-memory.js";
 import { openObjectStore } from "../lake/store/open-store.js";
-import type { ObjectStore } from "../lake/store/object-store.js";
+import { mapDirectory, type ObjectStore } from "../lake/store/object-store.js";
 import { createLoginRoutes } from "../routes/web/login-routes.js";
 import { DataSources } from "../routes/web/query/data-sources.js";
 import { WebQueries } from "../routes/web/query/web-queries.js";
@@ -207,7 +207,7 @@ function mapsOf({ config, objectStoreUri, logger }: WebServerOptions, admin: Adm
       throw error;
     }
   };
-  return new WebMaps({ admin, store, logger });
+  return new WebMaps({ admin, store, directory: mapDirectory, logger });
 }
 
 function policyOf(config: Config<"web">): MintPolicy {

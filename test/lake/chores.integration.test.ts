@@ -170,9 +170,11 @@ it("removes objects that were never published an hour after they were written, a
     values (gen_random_uuid(), ${path.join(path.dirname(published), "kept.l0.parquet")}, 'missing', '{}')`;
   // Of the web application.
   await mkdir(path.join(lab.lake.directory, "web/maps"), { recursive: true });
-  await writeFile(path.join(lab.lake.directory, "web/maps/old.glb"), "");
   const then = new Date(Date.now() - 86_400_000);
-  await utimes(path.join(lab.lake.directory, "web/maps/old.glb"), then, then);
+  for (const name of ["old.glb", ".old.glb.tmp"]) {
+    await writeFile(path.join(lab.lake.directory, "web/maps", name), "");
+    await utimes(path.join(lab.lake.directory, "web/maps", name), then, then);
+  }
   await chores().sweep();
   expect((await readdir(directory)).toSorted()).toEqual(
     [path.basename(published), "kept.l0.parquet", "young.l0.parquet"].toSorted(),

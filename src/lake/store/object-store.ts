@@ -4,6 +4,11 @@
  */
 import { ServiceError } from "../../runtime/errors.js";
 
+/** Beside the tables: objects of probes, tiny and soon removed. */
+export const probeDirectory = ".probe";
+/** Beside the tables: maps that screens of the web application show. */
+export const mapDirectory = "web/maps";
+
 /** An object as `list` finds it. */
 export interface StoredObject {
   readonly path: string;

@@ -13,6 +13,7 @@ import {
   DamagedObject,
   type ObjectStore,
   type OnBytes,
+  probeDirectory,
   type RemoteObjects,
   type StoredObject,
   type Written,
@@ -23,8 +24,6 @@ import { foreignAnswer, isNoSuchKey, statusOf, storeError } from "./s3-errors.js
 import { putBytes, putFile, putStream, uploadBytes } from "./s3-put.js";
 import { readObject, sizeOfObject } from "./s3-read.js";
 
-/** Objects of probes, tiny and soon removed. */
-const probeDirectory = ".probe";
 /** What a probe reads: an object that earlier versions left, one without bytes, or none. Each is an answer. */
 const readProbe = `${probeDirectory}/ready`;
 /** A good result of a probe holds for so long, since each is a request that is paid for. */

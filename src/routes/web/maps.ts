@@ -32,6 +32,8 @@ interface WebMapsOptions {
   readonly admin: Pick<AdminService, "map" | "saveMap" | "deleteMap">;
   /** @throws ServiceError when it cannot be used */
   readonly store: () => Promise<MapStore>;
+  /** Where in it the maps are. */
+  readonly directory: string;
   readonly logger: Logger;
 }
 
@@ -89,7 +91,7 @@ export class WebMaps {
     }
     this.#uploads++;
     try {
-      const path = `web/maps/${randomUUID()}.glb`;
+      const path = `${this.#o.directory}/${randomUUID()}.glb`;
       const bytes = await (await this.#o.store()).putParts(path, binaryGltf(parts));
       const { row, replaced } = await this.#publish(path, { ...author, file, bytes });
       if (replaced !== null) {

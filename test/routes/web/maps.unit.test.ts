@@ -34,7 +34,12 @@ function mapsOver(local: string | null): WebMaps {
     saveMap: notCalled,
     deleteMap: notCalled,
   };
-  return new WebMaps({ admin, store: () => Promise.resolve(store), logger: createTappedLogger() });
+  return new WebMaps({
+    admin,
+    store: () => Promise.resolve(store),
+    directory: "web/maps",
+    logger: createTappedLogger(),
+  });
 }
 
 // The file is not there: opened for nobody, it would end the process with an error that nobody takes.
