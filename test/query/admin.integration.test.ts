@@ -161,6 +161,14 @@ describe("partition functions", () => {
     expect(await t.caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`)).toEqual([
       { view_set: "log_entries" },
     ]);
+    await addLogs("other", noon);
+    const [another] = await t.sql<{ path: string }[]>`select path from lakehouse_partitions where audience = 'other'`;
+    for (const unknown of [relative, another?.path ?? "", ""]) {
+      await expect(t.caller.rows(`SELECT * FROM retire_partition_by_file('${unknown}')`)).rejects.toMatchObject({
+        code: "NOT_FOUND",
+      });
+    }
+    await t.sql`delete from lakehouse_partitions where audience = 'other'`;
     const old = await addLogs("public", noon - 24n * hour);
     expect(await t.caller.rows("SELECT path FROM apply_retention('log_entries', 1)")).toEqual([
       { path: path.relative(t.lake.directory, old.path) },

@@ -75,8 +75,16 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
       const rows = { viewSet: tableOf(view), processId: processOf(instance) };
       return retire({ kind: "bounds", ...rows, beginNs: begin, endNs: end });
     }
-    case "retire_partition_by_file":
-      return retire({ kind: "path", path: call.values.path });
+    case "retire_partition_by_file": {
+      const rows = await retire({ kind: "path", path: call.values.path });
+      if (rows.length === 0) {
+        throw new ServiceError(
+          "NOT_FOUND",
+          "No partition of an audience that you may read has this path. list_partitions() has their paths; for one of another audience, grant yourself the right to read it first.",
+        );
+      }
+      return rows;
+    }
     case "apply_retention": {
       const keptNs = BigInt(daysOf(call.values.older_than_days)) * 86_400_000_000_000n;
       const thanNs = nanosOf(context.nowMs) - keptNs;
