@@ -452,9 +452,14 @@ it.each([
 it.each([
   ["api/groups?**", "/admin/groups", "The groups could not be read"],
   ["auth/me", "/admin/groups", "Nobody can be logged in now"],
+  ["auth/refresh", "/admin/groups", "The groups could not be read"],
 ])("says that no answer to %s came, and asks again", async (route, path, title) => {
-  const page = await app.open("/start", { allow: /The server has not answered for 20 seconds/ });
+  const page = await app.open("/start", { allow: /The server has not answered for 20 seconds|401/ });
   const held = await hold(page, `**/${route}`);
+  if (route === "auth/refresh") {
+    // The session has ended, once.
+    await page.route("**/api/groups?**", (each) => each.fulfill({ status: 401, body: "{}" }), { times: 1 });
+  }
   const opened = Date.now();
   await page.clock.install({ time: opened });
   await page.goto(`${app.url}${path}`);

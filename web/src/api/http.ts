@@ -24,6 +24,8 @@ export interface CallOptions {
   /** Sent as JSON, unless it is bytes. */
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** Nothing is lost when no answer comes: it is given up after a while. By default of a GET only. */
+  readonly mayGiveUp?: boolean;
   /** Media type of the answer; JSON unless given. */
   readonly accept?: string;
 }
@@ -31,20 +33,19 @@ export interface CallOptions {
 /** The service answers what only reads within 15 s, if with an error. */
 const lateAfterMs = 20_000;
 
-/** One request, without a word about its status. @throws ApiError OFFLINE; LATE for one that reads and has no answer. */
+/** One request, without a word about its status. @throws ApiError OFFLINE; LATE for one that may be given up. */
 export async function send(path: string, o: CallOptions = {}): Promise<Response> {
-  const { method = "GET", query, body, signal, accept = "application/json" } = o;
+  const { method = "GET", query, body, signal, accept = "application/json", mayGiveUp = method === "GET" } = o;
   const isBytes = body instanceof Blob || body instanceof ArrayBuffer || body instanceof Uint8Array;
   const askedMs = Date.now();
-  const isRead = method === "GET";
-  const { controller, release } = followSignals(isRead && signal !== undefined ? [signal] : []);
-  const timer = isRead ? setTimeout(() => controller.abort(lateError()), lateAfterMs) : undefined;
+  const { controller, release } = followSignals(mayGiveUp && signal !== undefined ? [signal] : []);
+  const timer = mayGiveUp ? setTimeout(() => controller.abort(lateError()), lateAfterMs) : undefined;
   try {
     const response = await fetch(apiUrl(path, query), {
       method,
       ...(body === undefined ? {} : { body: isBytes ? (body as BodyInit) : JSON.stringify(body) }),
       headers: { accept, ...(body === undefined || isBytes ? {} : { "content-type": "application/json" }) },
-      signal: isRead ? controller.signal : (signal ?? null), // of the body, too
+      signal: mayGiveUp ? controller.signal : (signal ?? null), // of the body, too
     });
     learnServerTime(response, askedMs);
     return response;

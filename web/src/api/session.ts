@@ -196,7 +196,7 @@ export async function logOut(): Promise<void> {
 
 /** False: there is nothing to refresh any more. @throws ApiError when that cannot be told now. */
 async function refresh(): Promise<boolean> {
-  const response = await send("auth/refresh", { method: "POST", body: {} });
+  const response = await send("auth/refresh", { method: "POST", body: {}, mayGiveUp: true });
   if (!response.ok && response.status !== 401) {
     throw await errorOf(response);
   }
