@@ -180,8 +180,13 @@ describe("telemetry screens", () => {
   it.each([
     ['{"format": 2}', /new.json has format 2, and this release reads 1: upgrade/],
     ["{", /new.json is no JSON/],
-    ["{}", /new.json is no file of a screen: it has no format/],
-    ['{"format": 1, "name": "x"}', /new.json is no file of a screen: it has name/],
+    [
+      '{"format": 1, "screens": [{"name": "a", "config": {}}, {"name": "b", "config": {}}]}',
+      /new.json holds several screens/,
+    ],
+    ['{"format": 1, "screens": []}', /new.json holds no screen/],
+    ["{}", /new.json is no file of screens: it has no format/],
+    ['{"format": 1, "name": "x"}', /new.json is no file of screens: each has name/],
   ])("refuses a file with %s in a sentence, and pushes nothing", async (content, message) => {
     await screens("pull");
     await edit("errors.json", { config: {} });

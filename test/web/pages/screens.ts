@@ -411,7 +411,7 @@ it("takes files, and refuses those of a newer release", async () => {
     await page.getByLabel("File of a screen").setInputFiles({ name: "a.json", mimeType: "application/json", buffer });
   };
   await choose({ format: 2, name: "imported", folder: null, version: 0, config: {} });
-  await page.getByText("This file has format 2, and this release reads 1").waitFor();
+  await page.getByText("a.json has format 2, and this release reads 1").waitFor();
   await choose({ format: 1, name: "imported", folder: null, version: 4, config: { format: 1, cells } });
   await page.getByRole("heading", { name: "imported", level: 2 }).waitFor();
   const [download] = await Promise.all([

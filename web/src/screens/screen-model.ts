@@ -2,6 +2,7 @@
  * What a screen holds: cells from top to bottom. It comes from the server as JSON that anybody may have written, so
  * every member is looked at.
  */
+import { isObject } from "telemetry-service-client/shared/is-object";
 import { variableProblem } from "telemetry-service-client/shared/screen-variables";
 
 import { PlainError } from "../api/error.js";
@@ -99,7 +100,7 @@ export class ScreenError extends PlainError {
 
 /** @throws ScreenError for one of a newer release, or with a cell that is none. */
 export function parseScreen(config: unknown): ScreenConfig {
-  if (!isRecord(config)) {
+  if (!isObject(config)) {
     throw new ScreenError("This is no screen: it holds no object.");
   }
   const { format = screenFormat, cells = [] } = config;
@@ -119,7 +120,7 @@ export function parseScreen(config: unknown): ScreenConfig {
 function parseCell(cell: unknown, taken: Set<string>, groups: true): Cell;
 function parseCell(cell: unknown, taken: Set<string>, groups: false): LeafCell;
 function parseCell(cell: unknown, taken: Set<string>, groups: boolean): Cell {
-  if (!isRecord(cell)) {
+  if (!isObject(cell)) {
     throw new ScreenError("This is no screen: one of its cells is no object.");
   }
   const text = (name: string): string => {
@@ -293,8 +294,4 @@ let ids = 0;
 
 function newId(): string {
   return `${Date.now().toString(36)}${(ids++).toString(36)}`;
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { readScreenFile } from "./screen-file.js";
+import { readOnlyScreen } from "./screen-files.js";
 import {
   type CellKind,
   checkVariables,
@@ -69,13 +69,14 @@ it("gives each cell an id of its own, the same whenever the screen is read", () 
 });
 
 it.each([
-  ["{", /no JSON/],
-  ["[]", /no format/],
-  ['{"format":2,"name":"a","config":{}}', /format 2, and this release reads 1/],
-  ['{"format":1,"name":7,"config":{}}', /name, folder and config/],
+  ["{", /^a.json is no JSON\.$/],
+  ['{"format":1,"name":7,"config":{}}', /name, folder, version and config/],
   ['{"format":1,"name":"a","config":{"format":9}}', /format 9/],
+  ['{"format":1,"screens":[]}', /^a.json holds no screen/],
+  ['{"format":1,"screens":[{"name":"a","config":{}},{"name":"b","config":{}}]}', /^a.json holds 2 screens/],
 ])("refuses the file %s", (text, sentence) => {
-  expect(() => readScreenFile(text)).toThrow(sentence);
+  expect(() => readOnlyScreen(text, "a.json")).toThrow(sentence);
+  expect(() => readOnlyScreen(text, "a.json")).toThrow(ScreenError);
 });
 
 it.each([
@@ -87,5 +88,5 @@ it.each([
   const [first, ...others] = names.map((name) => ({ kind: "variable", name }));
   const config = { cells: [first, { kind: "group", cells: others }] };
   expect(() => checkVariables(parseScreen(config))).toThrow(sentence);
-  expect(() => readScreenFile(JSON.stringify({ format: 1, name: "a", config }))).toThrow(ScreenError);
+  expect(() => readOnlyScreen(JSON.stringify({ format: 1, name: "a", config }), "a.json")).toThrow(ScreenError);
 });

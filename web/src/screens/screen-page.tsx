@@ -18,7 +18,7 @@ import { CellsEditor } from "./cell-editor.js";
 import type { CellContext } from "./cell-query.js";
 import { CellView } from "./cells.js";
 import css from "./screen.module.css";
-import { downloadScreen } from "./screen-file.js";
+import { downloadScreens } from "./screen-files.js";
 import { differencesOf, type ScreenConfig, type ScreenState, variablesOf } from "./screen-model.js";
 import { useFolders, useScreen, useScreenVersions } from "./screens-api.js";
 import { parsedConfig, useEditing } from "./use-editing.js";
@@ -87,7 +87,7 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
               <Actions
                 mayEdit={mayWrite && parsed.problem === null}
                 onHistory={() => setHistory(!history)}
-                onExport={() => downloadScreen(saved)}
+                onExport={() => downloadScreens(saved.name, [saved])}
                 onDelete={() => setDeleting(true)}
                 onEdit={() => edit({ config: parsed.config, folder: saved.folder })}
               />

@@ -12,7 +12,7 @@ import { formatTime } from "../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import css from "./screen.module.css";
-import { readScreenFile } from "./screen-file.js";
+import { readOnlyScreen } from "./screen-files.js";
 import { newCell, screenFormat } from "./screen-model.js";
 import { putScreen, useScreens } from "./screens-api.js";
 
@@ -44,7 +44,7 @@ export default function ScreensPage(): ReactElement {
     }),
   );
   const taking = useTask(async (file: File) => {
-    const { name, folder, config } = readScreenFile(await file.text());
+    const { name, folder, config } = readOnlyScreen(await file.text(), file.name);
     const open = await create(name, folder, config);
     toast("Imported", name);
     return open;

@@ -6,16 +6,6 @@ import type { FromParquetWorker, ToParquetWorker } from "../arrow/messages.js";
 import { formatDate, formatTimeExact } from "../ui/format.js";
 import { plain, uniqueNames } from "../ui/table/table-columns.js";
 
-/** Hands a file to the browser. */
-export function saveFile(name: string, content: Blob): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  // The browser has it by then.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
-
 /** Rows that become text at once, so that the page stays alive in between. */
 const rowsAtOnce = 20_000;
 

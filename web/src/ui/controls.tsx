@@ -15,7 +15,7 @@ import {
 } from "react";
 
 import css from "./controls.module.css";
-import { copyText } from "./copy.js";
+import { copyText } from "./copy-and-save.js";
 import { oneLine } from "./format.js";
 
 export const classes = (...names: readonly (string | false | null | undefined)[]): string =>

@@ -14,3 +14,13 @@ export async function copyText(text: string): Promise<boolean> {
     return false;
   }
 }
+
+/** Hands a file to the browser. */
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  // The browser has it by then.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -4,6 +4,7 @@ import path from "node:path";
 
 import { escapeControls } from "../../shared/escape-controls.js";
 import { isObject } from "../../shared/is-object.js";
+import type { ScreenFile } from "../../shared/screen-files.js";
 import { variableProblem } from "../../shared/screen-variables.js";
 import { WebError } from "../../web/web-client.js";
 import { requestOf } from "../admin/action.js";
@@ -16,14 +17,7 @@ import { showJson } from "../formats/show.js";
 import { addSettings, flag, readSettings, text } from "../settings.js";
 import { createOutput } from "../terminal.js";
 import { differences } from "./differences.js";
-import {
-  type FoundFile,
-  pathOf,
-  readScreenFiles,
-  type ScreenFile,
-  variableNames,
-  writeScreenFile,
-} from "./screen-file.js";
+import { type FoundFile, pathOf, readScreenFiles, variableNames, writeScreenFile } from "./screen-file.js";
 
 const settings = {
   folder: text("folder", { placeholder: "name", fallback: null, help: "screens of this folder only" }),

@@ -7,18 +7,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { isObject } from "../../shared/is-object.js";
-
-/** Version of the files that this release writes; it reads no newer one. */
-const format = 1;
-
-/** A screen as a file holds it. */
-export interface ScreenFile {
-  readonly name: string;
-  readonly folder: string | null;
-  /** That of the server when the file was written; 0 for a screen that is new. */
-  readonly version: number;
-  readonly config: Readonly<Record<string, unknown>>;
-}
+import { readScreens, type ScreenFile, writeScreens } from "../../shared/screen-files.js";
 
 /** A file with its path below the directory. */
 export interface FoundFile extends ScreenFile {
@@ -33,10 +22,9 @@ export function pathOf({ name, folder }: Pick<ScreenFile, "name" | "folder">): s
 
 /** Writes a screen to a path below the directory, and what directories of it are missing. */
 export async function writeScreenFile(directory: string, at: string, screen: ScreenFile): Promise<void> {
-  const { name, folder, version, config } = screen;
   const file = path.join(directory, at);
   await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, `${JSON.stringify({ format, name, folder, version, config }, null, 2)}\n`);
+  await writeFile(file, writeScreens([screen]));
 }
 
 /**
@@ -47,7 +35,7 @@ export async function readScreenFiles(directory: string): Promise<FoundFile[]> {
   const paths = await jsonFiles(directory);
   return await Promise.all(
     paths.map(async (relative) => ({
-      ...parse(await readFile(path.join(directory, relative), "utf8"), relative),
+      ...onlyScreen(await readFile(path.join(directory, relative), "utf8"), relative),
       path: relative,
     })),
   );
@@ -76,29 +64,14 @@ async function jsonFiles(directory: string): Promise<string[]> {
   }
 }
 
-function parse(text: string, file: string): ScreenFile {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new Error(`${file} is no JSON`, { cause });
+function onlyScreen(text: string, file: string): ScreenFile {
+  const [screen, ...others] = readScreens(text, file);
+  if (screen === undefined || others.length > 0) {
+    throw new Error(
+      `${file} holds ${others.length === 0 ? "no screen" : "several screens"}; a file here holds one. Import screens in the web application reads it`,
+    );
   }
-  if (!isObject(value) || typeof value["format"] !== "number") {
-    throw new Error(`${file} is no file of a screen: it has no format`);
-  }
-  if (value["format"] !== format) {
-    throw new Error(`${file} has format ${value["format"]}, and this release reads ${format}: upgrade telemetry`);
-  }
-  const { name, folder, version, config } = value;
-  if (
-    typeof name !== "string" ||
-    !(folder === null || typeof folder === "string") ||
-    !(typeof version === "number" && Number.isSafeInteger(version) && version >= 0) ||
-    !isObject(config)
-  ) {
-    throw new Error(`${file} is no file of a screen: it has name, folder, version and config`);
-  }
-  return { name, folder, version, config };
+  return screen;
 }
 
 /**

@@ -4,6 +4,7 @@ import { type ReactElement, useMemo, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
+import { downloadScreens } from "../../screens/screen-files.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { AddressInput, Button, Checkbox } from "../../ui/controls.js";
 import { formatNumber, formatTime, oneLine } from "../../ui/format.js";
@@ -12,7 +13,6 @@ import { toast } from "../../ui/toast.js";
 import admin from "../admin.module.css";
 import { useList, useTask } from "../api.js";
 import { AdminError } from "../form.js";
-import { writeScreens } from "./screen-files.js";
 import css from "./screens.module.css";
 
 type ScreenRow = Omit<Screen, "config">;
@@ -36,7 +36,7 @@ export default function ExportPage(): ReactElement {
     const [only] = screens;
     const name =
       screens.length === 1 && only !== undefined ? only.name.replaceAll(/[^\p{L}\p{N}_-]+/gu, "-") : "screens";
-    save(`${name}.json`, writeScreens(screens));
+    downloadScreens(name, screens);
     toast(`${countWords(screens.length)} exported`);
   });
   return (
@@ -124,12 +124,3 @@ export default function ExportPage(): ReactElement {
 }
 
 const countWords = (count: number): string => (count === 1 ? "1 screen" : `${formatNumber(count)} screens`);
-
-function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}

@@ -1,6 +1,7 @@
 /** Screens from files: what each would do is shown first, and nothing that others have is overwritten unasked. */
 import { FileUp } from "lucide-react";
 import { type ReactElement, useRef, useState } from "react";
+import { readScreens, type ScreenFile } from "telemetry-service-client/shared/screen-files";
 
 import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
@@ -13,7 +14,7 @@ import admin from "../admin.module.css";
 import { listAll, useInvalidate, useList, useTask } from "../api.js";
 import { FileField } from "../file-field.js";
 import { AdminError } from "../form.js";
-import { isSame, readScreens, type ScreenFile } from "./screen-files.js";
+import { isSameConfig } from "./same-config.js";
 import css from "./screens.module.css";
 
 /** A screen of a file against that of the server. */
@@ -189,7 +190,7 @@ async function compareAll(screens: readonly ScreenFile[]): Promise<readonly Cand
 
 async function compare(screen: ScreenFile, isPresent: boolean): Promise<Candidate> {
   const present = isPresent ? await readPresent(screen.name) : null;
-  const same = present !== null && present.folder === screen.folder && isSame(present.config, screen.config);
+  const same = present !== null && present.folder === screen.folder && isSameConfig(present.config, screen.config);
   const state = present === null ? "new" : same ? "same" : "different";
   // What would overwrite something is for the person to choose.
   return { screen, present, state, chosen: state === "new", outcome: null };

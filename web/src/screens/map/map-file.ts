@@ -1,5 +1,5 @@
 /** What a binary glTF file may be made of to be shown here: everything it needs is in it, and nothing is compressed. */
-import { isRecord } from "../screen-model.js";
+import { isObject } from "telemetry-service-client/shared/is-object";
 
 /** Where the JSON of a GLB begins: behind the head of the file and that of the chunk. */
 const jsonBegin = 20;
@@ -19,7 +19,7 @@ export function mapFileProblem(file: ArrayBuffer): string | null {
     return "This map is no binary glTF file of version 2.";
   }
   const external = [...listOf(json["buffers"]), ...listOf(json["images"])].some(
-    (each) => isRecord(each) && each["uri"] !== undefined,
+    (each) => isObject(each) && each["uri"] !== undefined,
   );
   if (external) {
     return "This map names files or addresses outside itself, and nothing is loaded from them: export it with everything embedded in one GLB.";
@@ -48,7 +48,7 @@ function jsonOf(file: ArrayBuffer): Readonly<Record<string, unknown>> | null {
   }
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(new Uint8Array(file, jsonBegin, length)));
-    return isRecord(json) ? json : null;
+    return isObject(json) ? json : null;
   } catch {
     return null;
   }

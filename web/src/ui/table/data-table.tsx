@@ -17,7 +17,7 @@ import {
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
-import { copyText } from "../copy.js";
+import { copyText } from "../copy-and-save.js";
 import { pressKey } from "../keys.js";
 import css from "./data-table.module.css";
 import { sortRows } from "./sort-rows.js";

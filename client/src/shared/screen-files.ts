@@ -1,8 +1,8 @@
 /**
- * Screens as files: one screen as `telemetry screens` keeps it, or several in one file. A file that a newer release
- * wrote is refused rather than half understood.
+ * Screens as files, of the command line and of the web application: one screen, or several in one file. A file that a
+ * newer release wrote is refused rather than half understood.
  */
-import { isRecord } from "../../screens/screen-model.js";
+import { isObject } from "./is-object.js";
 
 /** Version of both kinds of files; nothing newer is read. */
 const format = 1;
@@ -11,12 +11,12 @@ const format = 1;
 export interface ScreenFile {
   readonly name: string;
   readonly folder: string | null;
-  /** Of the server that it was exported from; says nothing about another one. */
+  /** That of the server that it was written from; 0 for a screen that is new. */
   readonly version: number;
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** The text of a file: of one screen as the command line reads it, of several as this page does. */
+/** The text of a file. */
 export function writeScreens(screens: readonly ScreenFile[]): string {
   const plain = screens.map(({ name, folder, version, config }) => ({ name, folder, version, config }));
   const [only] = plain;
@@ -26,7 +26,8 @@ export function writeScreens(screens: readonly ScreenFile[]): string {
 
 /**
  * The screens of a file.
- * @throws Error in one sentence for a file that is none, or of a newer release.
+ * @param file what errors call it
+ * @throws Error in one sentence for a text that is none, or of a newer release
  */
 export function readScreens(text: string, file: string): readonly ScreenFile[] {
   let value: unknown;
@@ -35,13 +36,11 @@ export function readScreens(text: string, file: string): readonly ScreenFile[] {
   } catch (cause) {
     throw new Error(`${file} is no JSON`, { cause });
   }
-  if (!isRecord(value) || typeof value["format"] !== "number") {
+  if (!isObject(value) || typeof value["format"] !== "number") {
     throw new Error(`${file} is no file of screens: it has no format`);
   }
   if (value["format"] !== format) {
-    throw new Error(
-      `${file} has format ${value["format"]}, and this release reads ${format}: update the service first`,
-    );
+    throw new Error(`${file} has format ${value["format"]}, and this release reads ${format}: upgrade first`);
   }
   const { screens } = value;
   if (screens === undefined) {
@@ -54,27 +53,14 @@ export function readScreens(text: string, file: string): readonly ScreenFile[] {
 }
 
 function readScreen(value: unknown, file: string): ScreenFile {
-  const { name, folder, version, config } = isRecord(value) ? value : {};
+  const { name, folder = null, version = 0, config } = isObject(value) ? value : {};
   if (
     typeof name !== "string" ||
     !(folder === null || typeof folder === "string") ||
     !(typeof version === "number" && Number.isSafeInteger(version) && version >= 0) ||
-    !isRecord(config)
+    !isObject(config)
   ) {
     throw new Error(`${file} is no file of screens: each has name, folder, version and config`);
   }
   return { name, folder, version, config };
-}
-
-/** Whether two configurations say the same, whatever the order of their members. */
-export function isSame(a: unknown, b: unknown): boolean {
-  return canonical(a) === canonical(b);
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    isRecord(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : 1)))
-      : inner,
-  );
 }
