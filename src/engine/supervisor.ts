@@ -3,8 +3,8 @@
  *
  * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open; with
  * none idle another is started, up to the limit. Of those who wait, they are next whose instance has the fewest
- * processes, so that many queries of one audience do not delay one of another. Idle ones beyond the spares end after a
- * while. When a process ends, for any reason, its directory is removed, and another is started when needed.
+ * processes, and one with several leaves the last idle process to others until more are up: many queries of one audience
+ * do not delay one of another, which finds its instance open. Idle ones beyond the spares end after a while. When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -90,6 +90,8 @@ const mostStarting = availableParallelism();
 const firstRetryMs = 50;
 const maxRetryMs = 5000;
 const maxStartFailures = 3;
+/** Who has as many leaves the last idle process to others. */
+const several = 2;
 /** Another spare is started when none was idle for so long: a short query is over by then. */
 const spareAfterMs = 100;
 /** A process that keeps more than this share of DuckDB's memory beyond its own is not used again. */
@@ -267,7 +269,7 @@ export class EngineSupervisor implements Component {
     const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
     const best =
       fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
-    if (best !== undefined) {
+    if (best !== undefined && !this.#leavesLast(this.#lentFor(key), idle.length)) {
       best.lentFor = key;
       return Promise.resolve(best);
     }
@@ -313,21 +315,31 @@ export class EngineSupervisor implements Component {
     return [...this.#engines].filter(({ lentFor }) => lentFor === null).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
   }
 
-  /** Those who wait, in the order in which they are served. */
-  #queue(): Waiter[] {
-    const lent = new Map<string, number>();
-    for (const { lentFor } of this.#engines) {
-      if (lentFor !== null) {
-        lent.set(lentFor, (lent.get(lentFor) ?? 0) + 1);
-      }
-    }
-    return [...this.#waiting].sort((a, b) => (lent.get(a.key) ?? 0) - (lent.get(b.key) ?? 0));
+  /** Processes that are lent for an instance. */
+  #lentFor(key: string): number {
+    return [...this.#engines].filter(({ lentFor }) => lentFor === key).length;
+  }
+
+  /** Whether one who has `lent` processes waits for others to come up, though one is idle. */
+  #leavesLast(lent: number, idle: number): boolean {
+    return lent >= several && idle <= 1 && this.#engines.size < this.#o.engines && this.#startFailures === 0;
+  }
+
+  /** Those who wait with what they have, in the order in which they are served. */
+  #queue(): { readonly waiter: Waiter; readonly lent: number }[] {
+    return [...this.#waiting]
+      .map((waiter) => ({ waiter, lent: this.#lentFor(waiter.key) }))
+      .sort((a, b) => a.lent - b.lent);
   }
 
   /** Gives an idle process to who is next, if anyone waits; one that does not suit him gives way to another. */
   #serve(engine: Engine): void {
     let starting = this.#starting;
-    for (const waiter of this.#queue()) {
+    const idle = this.#idle().length;
+    for (const { waiter, lent } of this.#queue()) {
+      if (this.#leavesLast(lent, idle)) {
+        return;
+      }
       if (!waiter.fresh || engine.served === 0) {
         waiter.take(engine);
         return;
@@ -338,6 +350,14 @@ export class EngineSupervisor implements Component {
       }
       this.#retire(engine);
       return;
+    }
+  }
+
+  /** Starts what is wanted, and gives away what was kept for others and need not be any more. */
+  #serveIdle(): void {
+    this.#startWanted();
+    for (const engine of this.#idle()) {
+      this.#serve(engine);
     }
   }
 
@@ -363,7 +383,9 @@ export class EngineSupervisor implements Component {
       return;
     }
     const spares = this.#spareTimer === null ? this.#o.spares : 0;
-    const wanted = Math.min(mostStarting, Math.max(this.#waiting.size, spares - this.#idle().length));
+    // What runs already needs the processor more than those who have several.
+    const most = this.#queue().some(({ lent }) => lent < several) ? mostStarting : Math.max(1, mostStarting >> 1);
+    const wanted = Math.min(most, Math.max(this.#waiting.size, spares - this.#idle().length));
     while (this.#starting < wanted && !this.#full) {
       this.#track(this.#add());
     }
@@ -418,7 +440,7 @@ export class EngineSupervisor implements Component {
       client.close();
     } else {
       this.#serve(engine);
-      this.#startWanted();
+      this.#serveIdle();
     }
     return null;
   }
@@ -434,7 +456,7 @@ export class EngineSupervisor implements Component {
         "an engine process ended during a job",
       );
     }
-    this.#startWanted();
+    this.#serveIdle();
     await rm(engine.directory, { recursive: true, force: true }).catch((error: unknown) => {
       this.#o.logger.warn({ err: error }, "the directory of an engine process stays behind");
     });
@@ -455,7 +477,7 @@ export class EngineSupervisor implements Component {
     const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** (this.#startFailures - 1));
     this.#retry ??= setTimeout(() => {
       this.#retry = null;
-      this.#startWanted();
+      this.#serveIdle();
     }, delayMs);
     this.#retry.unref();
   }

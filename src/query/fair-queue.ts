@@ -1,8 +1,9 @@
 /**
  * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
  * equals the one that came, or got a place, the longest ago, so that a thousand queries of one caller do not
- * delay one query of another, and nobody gets more than half of the places while others wait. A query whose
- * reader stalls gives up its place when somebody waits for one.
+ * delay one query of another. Nobody gets more than half of the places while another has asked within a minute: on few
+ * processors, what all the others run delays a query that has a place, too. A query whose reader stalls gives up its
+ * place when somebody waits for one.
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
@@ -18,7 +19,7 @@ interface FairQueueOptions {
    * A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000.
    */
   readonly stalledMs?: number;
-  /** With as many places as this, one caller leaves the last one to others. Default 4. */
+  /** With as many places as this, one caller leaves the last one to others, also where none has asked. Default 4. */
   readonly placesToSpare?: number;
   readonly clock?: Clock;
 }
@@ -53,7 +54,14 @@ interface CallerQueue {
   readonly waiting: Set<Waiter>;
 }
 
+interface Seen {
+  readonly name: string;
+  readonly atMs: number;
+}
+
 const checkEveryMs = 1000;
+/** A caller counts for so long after he asked. */
+const aboutMs = 60_000;
 
 function isBefore(a: CallerQueue, b: CallerQueue): boolean {
   return a.running === b.running ? a.turn < b.turn : a.running < b.running;
@@ -68,6 +76,8 @@ export class FairQueue {
   readonly #stalledMs: number;
   readonly #placesToSpare: number;
   #check: Timer | null = null;
+  /** Who asked last, and who of the others did. */
+  #seen: readonly Seen[] = [];
   #running = 0;
   #waiting = 0;
   #given = 0;
@@ -105,6 +115,7 @@ export class FairQueue {
         reject(abortReason(signal));
         return;
       }
+      this.#see(name);
       if (this.#waiting >= this.#o.maxWaiting) {
         reject(new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 }));
         return;
@@ -130,6 +141,18 @@ export class FairQueue {
       this.#waiting++;
       this.#dispatch();
     });
+  }
+
+  #see(name: string): void {
+    const other = this.#seen.find((seen) => seen.name !== name);
+    this.#seen = [{ name, atMs: this.#clock.monotonicMs() }, ...(other === undefined ? [] : [other])];
+  }
+
+  /** Most places of a caller, as others have asked since then or have not. */
+  #mostFor(name: string, sinceMs: number): number {
+    const { places } = this.#o;
+    const othersAbout = this.#seen.some((seen) => seen.name !== name && seen.atMs > sinceMs);
+    return othersAbout ? Math.max(1, places >> 1) : places;
   }
 
   #dispatch(): void {
@@ -170,7 +193,7 @@ export class FairQueue {
     }
   }
 
-  /** As long as somebody waits, looks for who keeps a place without need. */
+  /** As long as somebody waits, looks for who keeps a place without need, and for others who have not come back. */
   #watch(): void {
     if (this.#waiting === 0 || this.#check !== null) {
       return;
@@ -178,7 +201,7 @@ export class FairQueue {
     this.#check = this.#clock.schedule(() => {
       this.#check = null;
       this.#takeAway();
-      this.#watch();
+      this.#dispatch();
     }, checkEveryMs);
   }
 
@@ -201,10 +224,11 @@ export class FairQueue {
       return null;
     }
     const last = places >= this.#placesToSpare && this.#running === places - 1;
+    const sinceMs = this.#clock.monotonicMs() - aboutMs;
     let best: { name: string; caller: CallerQueue; waiter: Waiter } | null = null;
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;
-      if (waiter === undefined || (last && caller.running > 0)) {
+      if (waiter === undefined || (last && caller.running > 0) || caller.running >= this.#mostFor(name, sinceMs)) {
         continue;
       }
       if (best === null || isBefore(caller, best.caller)) {

@@ -12,6 +12,7 @@ import { pino } from "pino";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
+import type { EngineLease } from "../../src/engine/supervisor.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
@@ -151,6 +152,27 @@ describe("engines", () => {
     expect(await temp("/nowhere/a")).toEqual([[2]]);
     expect(await temp("/nowhere/b")).toEqual([[2]]);
     expect(await temp("/nowhere/c")).toEqual([[1]]);
+  });
+
+  it("leave the last that is idle to others, as long as more can be started", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    const given: string[] = [];
+    const lease = async (key: string): Promise<EngineLease> => {
+      const one = await other.engines.lease(key, signal);
+      given.push(key);
+      return one;
+    };
+    await Promise.all(["many", "many"].map(lease));
+    const more = ["many", "many"].map(lease);
+    const few = await lease("few");
+    expect(given).toEqual(["many", "many", "few"]);
+    few.release();
+    // All that may be are up, and none is kept from them any more.
+    await Promise.all(more);
+    expect(other.engines.pids.length).toBeGreaterThanOrEqual(4);
+    await Promise.all(["few"].map(lease));
+    expect(given).toEqual(["many", "many", "few", "many", "many", "few"]);
   });
 
   it("go first to an audience that has none", async () => {

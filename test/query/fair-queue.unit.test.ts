@@ -134,6 +134,43 @@ describe("places for queries", () => {
     const since = order.slice(order.indexOf("late"));
     expect(since.filter((name) => name === "greedy").length).toBeLessThanOrEqual(since.length / 2);
   });
+
+  it("are half of them at most for one caller while another has asked within a minute, though nobody else waits", async () => {
+    const clock = createManualClock();
+    const queue = new FairQueue({ places: 8, maxWaiting: 100, clock });
+    (await queue.acquire("dashboard", signal)).release();
+    const order: string[] = [];
+    const places: Place[] = [];
+    for (let i = 0; i < 10; i++) {
+      ask(queue, "greedy", order, places);
+    }
+    await settle();
+    expect([queue.running, queue.waiting]).toEqual([4, 6]);
+    clock.advance(59_000);
+    await settle();
+    expect(queue.running).toBe(4);
+    // Nobody asks and nothing ends: time alone gives the others away, all but the last.
+    clock.advance(1000);
+    await settle();
+    expect([queue.running, queue.waiting]).toEqual([7, 3]);
+    ask(queue, "dashboard", order, places);
+    places.shift()?.release();
+    await settle();
+    expect([order.at(-1), queue.running]).toEqual(["dashboard", 7]);
+  });
+
+  it("are half of them for each of two callers but the last one, which is for a third", async () => {
+    const queue = new FairQueue({ places: 4, maxWaiting: 100 });
+    const order: string[] = [];
+    for (const name of ["a", "b", "a", "b", "a", "b"]) {
+      ask(queue, name, order, []);
+    }
+    await settle();
+    expect(order).toEqual(["a", "b", "a"]);
+    ask(queue, "c", order, []);
+    await settle();
+    expect(order.at(-1)).toBe("c");
+  });
 });
 
 describe("a place whose reader takes nothing", () => {
