@@ -3,8 +3,9 @@
  *
  * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open; with
  * none idle another is started, up to the limit. Of those who wait, they are next whose instance has the fewest
- * processes, and one with several leaves the last idle process to others until more are up: many queries of one audience
- * do not delay one of another, which finds its instance open. Idle ones beyond the spares end after a while. When a process ends, for any reason, its directory is removed, and another is started when needed.
+ * processes, and one with several leaves the last idle process to whose lake is open in it: many queries of one audience
+ * do not delay one of another. Idle ones beyond the spares end after a while. When a process ends, for any reason, its
+ * directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -67,6 +68,8 @@ interface Engine {
   readonly directory: string;
   /** Keys of the instances that it has used, the last one last. */
   readonly keys: string[];
+  /** Key of the last of them that reads files: of a lake, as somebody may read it. */
+  lake: string | null;
   /** Key of the instance that it is lent for. */
   lentFor: string | null;
   /** Jobs that it has been given. */
@@ -90,7 +93,7 @@ const mostStarting = availableParallelism();
 const firstRetryMs = 50;
 const maxRetryMs = 5000;
 const maxStartFailures = 3;
-/** Who has as many leaves the last idle process to others. */
+/** Who has as many leaves the last idle process to whose lake is open in it. */
 const several = 2;
 /** Another spare is started when none was idle for so long: a short query is over by then. */
 const spareAfterMs = 100;
@@ -236,6 +239,9 @@ export class EngineSupervisor implements Component {
       keys.splice(known, 1);
     }
     keys.push(instance.key);
+    if (instance.directories.length > 0) {
+      engine.lake = instance.key;
+    }
     if (keys.length > keptInstances) {
       keys.shift();
     }
@@ -269,7 +275,7 @@ export class EngineSupervisor implements Component {
     const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
     const best =
       fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
-    if (best !== undefined && !this.#leavesLast(this.#lentFor(key), idle.length)) {
+    if (best !== undefined && !(idle.length === 1 && this.#leaves(best, key, this.#lentFor(key)))) {
       best.lentFor = key;
       return Promise.resolve(best);
     }
@@ -320,9 +326,10 @@ export class EngineSupervisor implements Component {
     return [...this.#engines].filter(({ lentFor }) => lentFor === key).length;
   }
 
-  /** Whether one who has `lent` processes waits for others to come up, though one is idle. */
-  #leavesLast(lent: number, idle: number): boolean {
-    return lent >= several && idle <= 1 && this.#engines.size < this.#o.engines && this.#startFailures === 0;
+  /** Whether one who has `lent` processes waits for another than this one, which is the last that is idle. */
+  #leaves({ lake }: Engine, key: string, lent: number): boolean {
+    const canStart = this.#engines.size < this.#o.engines && this.#startFailures === 0;
+    return canStart && lent >= several && lake !== null && lake !== key;
   }
 
   /** Those who wait with what they have, in the order in which they are served. */
@@ -335,10 +342,10 @@ export class EngineSupervisor implements Component {
   /** Gives an idle process to who is next, if anyone waits; one that does not suit him gives way to another. */
   #serve(engine: Engine): void {
     let starting = this.#starting;
-    const idle = this.#idle().length;
+    const isLast = this.#idle().length === 1;
     for (const { waiter, lent } of this.#queue()) {
-      if (this.#leavesLast(lent, idle)) {
-        return;
+      if (isLast && this.#leaves(engine, waiter.key, lent)) {
+        continue;
       }
       if (!waiter.fresh || engine.served === 0) {
         waiter.take(engine);
@@ -429,6 +436,7 @@ export class EngineSupervisor implements Component {
       client,
       directory,
       keys: [],
+      lake: null,
       lentFor: null,
       served: 0,
       spent: false,

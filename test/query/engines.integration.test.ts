@@ -13,7 +13,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
 import type { EngineLease } from "../../src/engine/supervisor.js";
-import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
+import { inspectInstance, lakeInstance, serializeStep } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { endless } from "../helpers/query/endless.js";
@@ -154,7 +154,7 @@ describe("engines", () => {
     expect(await temp("/nowhere/c")).toEqual([[1]]);
   });
 
-  it("leave the last that is idle to others, as long as more can be started", async () => {
+  it("leave the last that is idle to whose lake is open in it, as long as more can be started", async () => {
     const other = await start({ engines: 5, spares: 3 });
     const { signal } = new AbortController();
     const given: string[] = [];
@@ -163,16 +163,25 @@ describe("engines", () => {
       given.push(key);
       return one;
     };
+    const few = lakeInstance([other.lakeDirectory]);
+    const opened = await lease(few.key);
+    await opened.run(few, [serializeStep("SELECT 1")]);
+    opened.release();
     await Promise.all(["many", "many"].map(lease));
     const more = ["many", "many"].map(lease);
-    const few = await lease("few");
-    expect(given).toEqual(["many", "many", "few"]);
-    few.release();
-    // All that may be are up, and none is kept from them any more.
+    const again = await lease(few.key);
+    expect(given).toEqual([few.key, "many", "many", few.key]);
+    expect(again.served).toBe(1);
+    again.release();
     await Promise.all(more);
-    expect(other.engines.pids.length).toBeGreaterThanOrEqual(4);
-    await Promise.all(["few"].map(lease));
-    expect(given).toEqual(["many", "many", "few", "many", "many", "few"]);
+  });
+
+  it("go to one who has several when no other lake is open in the last that is idle", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    await Promise.all(["many", "many", "many"].map((key) => other.engines.lease(key, signal)));
+    // Without the start of another.
+    expect(other.engines.pids.length).toBe(3);
   });
 
   it("go first to an audience that has none", async () => {
