@@ -68,7 +68,9 @@ function onlyScreen(text: string, file: string): ScreenFile {
   const [screen, ...others] = readScreens(text, file);
   if (screen === undefined || others.length > 0) {
     throw new Error(
-      `${file} holds ${others.length === 0 ? "no screen" : "several screens"}; a file here holds one. Import screens in the web application reads it`,
+      screen === undefined
+        ? `${file} holds no screen; remove it`
+        : `${file} holds several screens, and this command reads files of one; bring it in by Import screens in the web application`,
     );
   }
   return screen;
