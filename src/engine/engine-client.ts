@@ -95,6 +95,9 @@ export class EngineClient {
   #closing: NodeJS.Timeout | undefined;
   #errorText = "";
   #ownBytes = 0;
+  /** Jobs whose leftovers are still being removed. */
+  #untidied = 0;
+  #onTidied: (() => void)[] = [];
 
   /** Starts a process. @throws Error when it does not come up */
   static async start(o: EngineClientOptions): Promise<EngineClient> {
@@ -183,6 +186,13 @@ export class EngineClient {
     return this.#gone;
   }
 
+  /** Resolves when the process has given back what its jobs left behind, or has gone. */
+  async tidied(): Promise<void> {
+    if (this.#untidied > 0 && !this.#gone) {
+      await new Promise<void>((resolve) => this.#onTidied.push(resolve));
+    }
+  }
+
   /** Runs a job, one at a time. Never rejects. */
   run(job: EngineJob, { signal, onData }: JobOptions = {}): Promise<JobOutcome> {
     if (this.#gone) {
@@ -211,6 +221,7 @@ export class EngineClient {
           resolve(outcome);
         },
       };
+      this.#untidied++;
       this.#stream.write(frame);
       if (onData !== undefined) {
         this.#credit(messagesAhead);
@@ -275,6 +286,10 @@ export class EngineClient {
       case frameKinds.end:
         job?.settle({ kind: "ended", results: job.results, end: parse(payload) as JobEnd });
         return;
+      case frameKinds.tidied:
+        this.#untidied--;
+        this.#callTidied();
+        return;
       default:
         throw new RangeError(`a frame of an unknown kind: ${kind}`);
     }
@@ -307,8 +322,17 @@ export class EngineClient {
     this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
   }
 
+  #callTidied(): void {
+    if (this.#untidied === 0 || this.#gone) {
+      for (const resolve of this.#onTidied.splice(0)) {
+        resolve();
+      }
+    }
+  }
+
   #end(by: EngineLoss): EngineLoss {
     this.#gone = true;
+    this.#callTidied();
     this.#onStarted(false);
     clearTimeout(this.#closing);
     this.#job?.settle({ kind: "lost", by });

@@ -30,6 +30,8 @@ export const frameKinds = {
    * come.
    */
   end: 0x45, // E
+  /** Engine: empty: it has removed what a job left behind. After `end`, and perhaps within the next job. */
+  tidied: 0x54, // T
 } as const;
 
 /** Most bytes of a job's frame. */

@@ -196,12 +196,10 @@ export class EngineSupervisor implements Component {
           return;
         }
         released = true;
-        engine.lentFor = null;
-        engine.idleSinceMs = performance.now();
-        if (engine.spent || this.#isWorn(engine)) {
-          this.#retire(engine);
-        } else if (!engine.client.gone && !this.#stopped) {
-          this.#serve(engine);
+        if (this.#isWorn(engine)) {
+          this.#track(this.#freeTidied(engine));
+        } else {
+          this.#free(engine);
         }
       },
     };
@@ -507,10 +505,30 @@ export class EngineSupervisor implements Component {
     }
   }
 
+  /** Waits first: it may be giving back what its last job took. Never rejects. */
+  async #freeTidied(engine: Engine): Promise<void> {
+    await engine.client.tidied();
+    this.#free(engine);
+  }
+
+  /** A lent process is so no more. */
+  #free(engine: Engine): void {
+    engine.lentFor = null;
+    engine.idleSinceMs = performance.now();
+    if (engine.client.gone || this.#stopped) {
+      return;
+    }
+    if (engine.spent || this.#isWorn(engine)) {
+      this.#retire(engine);
+    } else {
+      this.#serve(engine);
+    }
+  }
+
   /** Address space counts, used or not. The next user should not pay for the last. */
   #isWorn({ client }: Engine): boolean {
     const limit = client.ownBytes + this.#o.memoryBytes * wornShare + besideBytes;
-    return this.#systemLimits && !client.gone && dataSegmentBytes(client.pid) > limit;
+    return this.#systemLimits && dataSegmentBytes(client.pid) > limit;
   }
 
   /** Ends an idle process, which can no longer be lent. */

@@ -214,6 +214,23 @@ describe("engines", () => {
     expect(t.engines.pids).toEqual([pid]);
   });
 
+  it.runIf(process.platform === "linux")("serve on when what a job left goes only after its end", async () => {
+    const t = await start({ engines: 1, memoryBytes: 512 << 20 });
+    const [pid = 0] = t.engines.pids;
+    const ownBytes = dataSegmentBytes(pid);
+    for (let i = 0; i < 2; i++) {
+      const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+      // It goes with its connection.
+      const sql = "CREATE TEMP TABLE mine AS SELECT hash(i) AS h FROM range(45000000) t(i)";
+      const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
+      expect(filled).toMatchObject({ kind: "ended", end: { error: null } });
+      lease.release();
+      expect(await one(t)).toEqual({ n: 7 });
+      expect(dataSegmentBytes(pid)).toBeLessThan(ownBytes + (288 << 20));
+    }
+    expect(t.engines.pids).toEqual([pid]);
+  });
+
   it.runIf(process.platform === "linux")("are replaced when a job has left much behind", async () => {
     const t = await start({ engines: 1, memoryBytes: 512 << 20 });
     const [pid = 0] = t.engines.pids;

@@ -95,22 +95,31 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
     }
     shared = false;
     control.ended();
-    try {
+    tell(() => {
       writeJson(frameKinds.end, end);
-    } catch (error) {
-      // The other thread sees it, too, and says so.
-      if (!(error instanceof ServerGone)) {
-        throw error;
-      }
-    }
+    });
     tidyUp();
     if (dataSegmentBytes(process.pid) > mostBytes) {
       native.giveBack();
       mostBytes = Math.max(leastBytes, dataSegmentBytes(process.pid) + tryAgainBytes);
     }
+    tell(() => {
+      writeBytes(encodeFrame(frameKinds.tidied, new Uint8Array(0)));
+    });
   });
   const hello: EngineHello = { pid: process.pid, duckdb: native.duckdb.library_version() ?? "" };
   writeJson(frameKinds.hello, hello);
+}
+
+function tell(write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    // The other thread sees it, too, and says so.
+    if (!(error instanceof ServerGone)) {
+      throw error;
+    }
+  }
 }
 
 /** Nobody reads what is written. */

@@ -93,7 +93,7 @@ export async function startEngine(dataBytes?: number): Promise<TestEngine> {
             onMessage(payload);
           } else if (kind === frameKinds.data) {
             messages.push(payload);
-          } else {
+          } else if (kind === frameKinds.end) {
             resolve({ results, messages, end: json(payload) as JobEnd });
           }
         };
