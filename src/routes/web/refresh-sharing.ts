@@ -1,11 +1,12 @@
 /**
  * Several tabs refresh at the same time with the same cookie. Providers that rotate refresh tokens treat
  * the second use of one as theft and end the session. So requests with one cookie share one refresh, and
- * its answer also serves those that arrive a moment later, before the browser has the new cookie.
+ * its answer also serves those that arrive a moment later, before the browser has the new cookie, or because the answer got lost.
  */
 import { createHash } from "node:crypto";
 
-const keptMs = 10_000;
+/** Longer than a page waits for an answer that was held up on its way (`lateAfterMs` of web/src/api/http.ts). */
+const keptMs = 60_000;
 const maxEntries = 1000;
 
 interface Entry<T> {

@@ -34,7 +34,7 @@ export const otherCode = "UNKNOWN";
 /** Of code of the application that did not arrive. */
 export const notLoadedCode = "NOT_LOADED";
 
-/** Of a request to read something to which no answer came for long. */
+/** Of a request that changes nothing, or may be made again, to which no answer came for long. */
 export const lateCode = "LATE";
 
 /** Of a request for a change to which no answer of the service came: it may have been made. */

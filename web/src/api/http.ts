@@ -24,13 +24,13 @@ export interface CallOptions {
   /** Sent as JSON, unless it is bytes. */
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
-  /** Nothing is lost when no answer comes: it is given up after a while. By default of a GET only. */
+  /** It can be asked again when no answer comes: it is given up after a while. By default of a GET only. */
   readonly mayGiveUp?: boolean;
   /** Media type of the answer; JSON unless given. */
   readonly accept?: string;
 }
 
-/** The service answers what only reads within 15 s, if with an error. */
+/** The service answers what only reads within 15 s, if with an error. It keeps the answer to a renewal of the session longer. */
 const lateAfterMs = 20_000;
 
 /** One request, without a word about its status. @throws ApiError OFFLINE; LATE for one that may be given up. */
