@@ -1,9 +1,9 @@
 /**
  * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
  * equals the one that came, or got a place, the longest ago, so that a thousand queries of one caller do not
- * delay one query of another. Nobody gets more than half of the places while another has asked within a minute: on few
+ * delay one query of another. Nobody gets a place beyond half of the places while another has asked within a minute: on few
  * processors, what all the others run delays a query that has a place, too. A query whose reader stalls gives up its
- * place when somebody waits for one.
+ * place when somebody who waits may have it.
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
@@ -16,7 +16,8 @@ interface FairQueueOptions {
   /** Queries that may wait; further ones are refused with OVERLOADED. */
   readonly maxWaiting: number;
   /**
-   * A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000.
+   * A reader that has taken nothing for so long gives its place up to one who waits for it, in milliseconds. Default
+   * 30,000.
    */
   readonly stalledMs?: number;
   /** With as many places as this, one caller leaves the last one to others, also where none has asked. Default 4. */
@@ -42,6 +43,8 @@ interface Waiter {
 }
 
 interface Held {
+  /** Whose place it is. */
+  readonly name: string;
   readonly controller: AbortController;
   /** Since when something waits for the reader; null: nothing does. */
   offeredMs: number | null;
@@ -148,9 +151,10 @@ export class FairQueue {
     this.#seen = [{ name, atMs: this.#clock.monotonicMs() }, ...(other === undefined ? [] : [other])];
   }
 
-  /** Most places of a caller, as others have asked since then or have not. */
-  #mostFor(name: string, sinceMs: number): number {
+  /** Most places of a caller, as others have asked of late or have not. */
+  #mostFor(name: string): number {
     const { places } = this.#o;
+    const sinceMs = this.#clock.monotonicMs() - aboutMs;
     const othersAbout = this.#seen.some((seen) => seen.name !== name && seen.atMs > sinceMs);
     return othersAbout ? Math.max(1, places >> 1) : places;
   }
@@ -169,7 +173,7 @@ export class FairQueue {
       this.#running++;
       caller.turn = ++this.#given;
       const { controller, release } = followSignals([waiter.signal]);
-      const held: Held = { controller, offeredMs: null };
+      const held: Held = { name, controller, offeredMs: null };
       this.#held.add(held);
       waiter.give({
         signal: controller.signal,
@@ -207,28 +211,53 @@ export class FairQueue {
 
   #takeAway(): void {
     const sinceMs = this.#clock.monotonicMs() - this.#stalledMs;
-    const stalled = [...this.#held].filter(({ offeredMs }) => offeredMs !== null && offeredMs <= sinceMs);
-    for (const { controller } of stalled.slice(0, this.#waiting)) {
-      controller.abort(
-        new ServiceError(
-          "OVERLOADED",
-          `Nothing of the result was read for ${this.#stalledMs / 1000} seconds while other queries waited; run the query again.`,
-        ),
-      );
+    const callers = new Map(
+      [...this.#callers].map(([name, { running, waiting }]) => [name, { running, waiting: waiting.size }]),
+    );
+    let running = this.#running;
+    /** Stalled ones, which are given up as soon as that gives somebody a place. */
+    const idle: Held[] = [];
+    for (const held of this.#held) {
+      const owner = callers.get(held.name);
+      if (owner === undefined || held.offeredMs === null || held.offeredMs > sinceMs) {
+        continue;
+      }
+      owner.running--;
+      running--;
+      idle.push(held);
+      for (const [name, next] of callers) {
+        if (next.waiting > 0 && this.#mayHave(name, next.running, running)) {
+          next.running++;
+          next.waiting--;
+          running++;
+          for (const { controller } of idle.splice(0)) {
+            controller.abort(this.#stalled());
+          }
+          break;
+        }
+      }
     }
   }
 
-  #next(): { readonly name: string; readonly caller: CallerQueue; readonly waiter: Waiter } | null {
+  #stalled(): ServiceError {
+    return new ServiceError(
+      "OVERLOADED",
+      `Nothing of the result was read for ${this.#stalledMs / 1000} seconds while other queries waited; run the query again.`,
+    );
+  }
+
+  /** Whether a caller who has `own` of the `running` places may have another. */
+  #mayHave(name: string, own: number, running: number): boolean {
     const { places } = this.#o;
-    if (this.#running >= places) {
-      return null;
-    }
-    const last = places >= this.#placesToSpare && this.#running === places - 1;
-    const sinceMs = this.#clock.monotonicMs() - aboutMs;
+    const isLast = places >= this.#placesToSpare && running === places - 1;
+    return running < places && !(isLast && own > 0) && own < this.#mostFor(name);
+  }
+
+  #next(): { readonly name: string; readonly caller: CallerQueue; readonly waiter: Waiter } | null {
     let best: { name: string; caller: CallerQueue; waiter: Waiter } | null = null;
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;
-      if (waiter === undefined || (last && caller.running > 0) || caller.running >= this.#mostFor(name, sinceMs)) {
+      if (waiter === undefined || !this.#mayHave(name, caller.running, this.#running)) {
         continue;
       }
       if (best === null || isBefore(caller, best.caller)) {

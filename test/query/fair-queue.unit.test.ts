@@ -199,6 +199,57 @@ describe("a place whose reader takes nothing", () => {
     (await waiting).release();
   });
 
+  it("stays as long as none of those who wait may have it", async () => {
+    const clock = createManualClock();
+    const queue = new FairQueue({ places: 4, maxWaiting: 10, clock });
+    const stalled = await queue.acquire("b", signal);
+    stalled.offered();
+    await stall(clock, 29);
+    // Half of the places are his, and one is free.
+    const order: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      ask(queue, "a", order, []);
+    }
+    await stall(clock, 10);
+    expect([queue.running, queue.waiting, stalled.signal.aborted]).toEqual([3, 1, false]);
+    // Where b has not asked for a minute it is not kept from a any more.
+    await stall(clock, 22);
+    expect([order.length, stalled.signal.aborted]).toEqual([2, true]);
+    stalled.release();
+    await settle();
+    expect(order.length).toBe(3);
+  });
+
+  it("is taken away as often as those who wait may have one", async () => {
+    const clock = createManualClock();
+    const queue = new FairQueue({ places: 8, maxWaiting: 100, clock });
+    const first: Place[] = [];
+    for (const name of ["b", "b", "b", "b", "a", "a", "a"]) {
+      ask(queue, name, [], first);
+    }
+    await settle();
+    for (const place of first) {
+      place.offered();
+    }
+    await stall(clock, 28);
+    for (const place of first.slice(4)) {
+      place.taken();
+    }
+    const order: string[] = [];
+    for (const name of ["a", "a", "c", "c"]) {
+      ask(queue, name, order, []);
+    }
+    await stall(clock, 3);
+    // One of each goes on, and the last place is for somebody else.
+    const taken = first.filter((place) => place.signal.aborted);
+    expect([taken.length, queue.running, queue.waiting]).toEqual([3, 8, 3]);
+    for (const place of taken) {
+      place.release();
+    }
+    await settle();
+    expect([order.sort(), queue.running, queue.waiting]).toEqual([["a", "c", "c"], 7, 1]);
+  });
+
   it("stays when it was read from in time, and as long as nobody waits", async () => {
     const clock = createManualClock();
     const queue = new FairQueue({ places: 1, maxWaiting: 10, clock });
