@@ -61,7 +61,7 @@ export async function startPastTheGate(lake: string, own: string, other: string)
       run: async () => {
         const startMs = performance.now();
         const sql = statements[asked++ % statements.length] ?? "";
-        const lease = await engines.lease(instance.key, new AbortController().signal);
+        const lease = await engines.lease(instance, new AbortController().signal);
         const outcome = await lease.run(instance, [{ kind: "rows", sql, maxBytes: 1000 }]);
         lease.release();
         const said = outcome.kind === "lost" ? "lost" : (outcome.end.error ?? "an answer");

@@ -22,8 +22,8 @@ export interface EngineClientOptions {
    * no limit of the system's.
    */
   readonly dataBytes: number | null;
-  /** A process that has not said hello by then is given up, in milliseconds. */
-  readonly startMs: number;
+  /** A process that takes longer to say hello, or to remove what a job left behind, is killed; in milliseconds. */
+  readonly readyMs: number;
   /** An interrupted job that has not ended by then is killed with its process, in milliseconds. */
   readonly interruptMs: number;
 }
@@ -105,7 +105,7 @@ export class EngineClient {
     const up = await new Promise<boolean>((resolve) => {
       const late = setTimeout(() => {
         engine.kill("killed");
-      }, o.startMs);
+      }, o.readyMs);
       engine.#onStarted = (started) => {
         clearTimeout(late);
         resolve(started);
@@ -188,9 +188,14 @@ export class EngineClient {
 
   /** Resolves when the process has given back what its jobs left behind, or has gone. */
   async tidied(): Promise<void> {
-    if (this.#untidied > 0 && !this.#gone) {
-      await new Promise<void>((resolve) => this.#onTidied.push(resolve));
+    if (this.#untidied === 0 || this.#gone) {
+      return;
     }
+    const late = setTimeout(() => {
+      this.kill("killed");
+    }, this.#o.readyMs);
+    await new Promise<void>((resolve) => this.#onTidied.push(resolve));
+    clearTimeout(late);
   }
 
   /** Runs a job, one at a time. Never rejects. */

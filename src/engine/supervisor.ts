@@ -60,6 +60,9 @@ export interface EngineLease {
   release(): void;
 }
 
+/** What a process is lent for. */
+type Wanted = Pick<EngineInstance, "key" | "directories">;
+
 /** Lends engine processes. */
 export type EngineSource = Pick<EngineSupervisor, "lease">;
 
@@ -80,14 +83,14 @@ interface Engine {
 }
 
 interface Waiter {
-  readonly key: string;
+  readonly wanted: Wanted;
   /** It wants a process that has served nobody. */
   readonly fresh: boolean;
   readonly take: (engine: Engine) => void;
   readonly fail: (error: ServiceError) => void;
 }
 
-const startMs = 15_000;
+const readyMs = 15_000;
 /** More at once would all come up later. */
 const mostStarting = availableParallelism();
 const firstRetryMs = 50;
@@ -178,12 +181,12 @@ export class EngineSupervisor implements Component {
   }
 
   /**
-   * Lends a process, if there is one with the instance of that key open.
+   * Lends a process, if there is one with that instance open.
    * @param fresh it has served nobody yet
    * @throws ServiceError UNAVAILABLE when none can be started, or the server stops; CANCELLED
    */
-  async lease(key: string, signal: AbortSignal, fresh = false): Promise<EngineLease> {
-    const engine = await this.#take(key, signal, fresh);
+  async lease(wanted: Wanted, signal: AbortSignal, fresh = false): Promise<EngineLease> {
+    const engine = await this.#take(wanted, signal, fresh);
     this.#keepSpares();
     let released = false;
     return {
@@ -196,7 +199,7 @@ export class EngineSupervisor implements Component {
           return;
         }
         released = true;
-        if (this.#isWorn(engine)) {
+        if (!engine.spent && this.#isWorn(engine)) {
           this.#track(this.#freeTidied(engine));
         } else {
           this.#free(engine);
@@ -265,15 +268,16 @@ export class EngineSupervisor implements Component {
     return outcome;
   }
 
-  #take(key: string, signal: AbortSignal, fresh: boolean): Promise<Engine> {
+  #take(wanted: Wanted, signal: AbortSignal, fresh: boolean): Promise<Engine> {
     if (this.#stopped) {
       return Promise.reject(new ServiceError("UNAVAILABLE", "the server is stopping"));
     }
+    const { key } = wanted;
     const idle = this.#idle();
     const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
     const best =
       fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
-    if (best !== undefined && !(idle.length === 1 && this.#leaves(best, key, this.#lentFor(key)))) {
+    if (best !== undefined && !(idle.length === 1 && this.#leaves(best, wanted, this.#lentFor(key)))) {
       best.lentFor = key;
       return Promise.resolve(best);
     }
@@ -291,7 +295,7 @@ export class EngineSupervisor implements Component {
         signal.removeEventListener("abort", onAbort);
       };
       const waiter: Waiter = {
-        key,
+        wanted,
         fresh,
         take: (engine) => {
           done();
@@ -325,32 +329,32 @@ export class EngineSupervisor implements Component {
   }
 
   /** Whether one who has `lent` processes waits for another than this one, which is the last that is idle. */
-  #leaves({ lake }: Engine, key: string, lent: number): boolean {
-    const canStart = this.#engines.size < this.#o.engines && this.#startFailures === 0;
-    return canStart && lent >= several && lake !== null && lake !== key;
+  #leaves({ lake }: Engine, { key, directories }: Wanted, lent: number): boolean {
+    const canStart = this.#engines.size < this.#o.engines && this.#startFailures === 0 && this.#retry === null;
+    return canStart && lent >= several && directories.length > 0 && lake !== null && lake !== key;
   }
 
   /** Those who wait with what they have, in the order in which they are served. */
   #queue(): { readonly waiter: Waiter; readonly lent: number }[] {
     return [...this.#waiting]
-      .map((waiter) => ({ waiter, lent: this.#lentFor(waiter.key) }))
+      .map((waiter) => ({ waiter, lent: this.#lentFor(waiter.wanted.key) }))
       .sort((a, b) => a.lent - b.lent);
   }
 
-  /** Gives an idle process to who is next, if anyone waits; one that does not suit him gives way to another. */
+  /** Gives an idle process to who is next, if anyone waits; where there can be no more, it gives way to one that suits. */
   #serve(engine: Engine): void {
     let starting = this.#starting;
     const isLast = this.#idle().length === 1;
     for (const { waiter, lent } of this.#queue()) {
-      if (isLast && this.#leaves(engine, waiter.key, lent)) {
+      if (isLast && this.#leaves(engine, waiter.wanted, lent)) {
         continue;
       }
       if (!waiter.fresh || engine.served === 0) {
         waiter.take(engine);
         return;
       }
-      // He gets one of those that come up.
-      if (--starting >= 0) {
+      // He gets one of those that come up, or will.
+      if (--starting >= 0 || !this.#full || this.#retry !== null) {
         continue;
       }
       this.#retire(engine);
@@ -416,7 +420,7 @@ export class EngineSupervisor implements Component {
         entry: this.#entry,
         directory,
         dataBytes: this.#systemLimits ? this.#o.memoryBytes + besideBytes : null,
-        startMs,
+        readyMs,
         interruptMs: this.#o.interruptMs ?? 2000,
       });
     } catch (error) {

@@ -64,7 +64,7 @@ describe("an engine that meets a defect of DuckDB's", () => {
     ["any other", false, { results: [], end: { kind: "duckdb" } }],
   ])("in %s opens another instance for who comes next", async (_what, optional, expected) => {
     const instance = lakeInstance([t.lakeDirectory]);
-    const lease = await t.engines.lease(instance.key, new AbortController().signal);
+    const lease = await t.engines.lease(instance, new AbortController().signal);
     await lease.run(instance, [{ kind: "execute", sql: "CREATE TABLE seen (i INTEGER)" }]);
     const outcome = await lease.run(instance, [{ kind: "rows", sql: defectiveRows, maxBytes: 1000, optional }]);
     expect(outcome).toMatchObject(expected);

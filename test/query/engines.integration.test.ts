@@ -36,6 +36,9 @@ async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBa
   return t;
 }
 
+type Wanted = ReturnType<typeof lakeInstance>;
+const many = lakeInstance(["/many"]);
+
 interface Reading {
   readonly cancel: () => void;
   /** How many messages came, or the code of the error. */
@@ -138,7 +141,7 @@ describe("engines", () => {
     const { signal } = new AbortController();
     const temp = async (directory: string): Promise<unknown> => {
       const instance = lakeInstance([directory]);
-      const lease = await t.engines.lease(instance.key, signal);
+      const lease = await t.engines.lease(instance, signal);
       const made = await lease.run(instance, [
         { kind: "execute", sql: "CREATE TABLE IF NOT EXISTS seen (i INTEGER)" },
         { kind: "execute", sql: "INSERT INTO seen VALUES (1)" },
@@ -157,29 +160,35 @@ describe("engines", () => {
   it("leave the last that is idle to whose lake is open in it, as long as more can be started", async () => {
     const other = await start({ engines: 5, spares: 3 });
     const { signal } = new AbortController();
-    const given: string[] = [];
-    const lease = async (key: string): Promise<EngineLease> => {
-      const one = await other.engines.lease(key, signal);
-      given.push(key);
-      return one;
-    };
+    const lease = (instance: Wanted): Promise<EngineLease> => other.engines.lease(instance, signal);
     const few = lakeInstance([other.lakeDirectory]);
-    const opened = await lease(few.key);
+    const opened = await lease(few);
     await opened.run(few, [serializeStep("SELECT 1")]);
     opened.release();
-    await Promise.all(["many", "many"].map(lease));
-    const more = ["many", "many"].map(lease);
-    const again = await lease(few.key);
-    expect(given).toEqual([few.key, "many", "many", few.key]);
+    await Promise.all([many, many].map(lease));
+    const more = [many, many].map(lease);
+    const again = await lease(few);
     expect(again.served).toBe(1);
     again.release();
     await Promise.all(more);
   });
 
+  it("do not keep the last from what reads no lake", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    const few = lakeInstance([other.lakeDirectory]);
+    const opened = await other.engines.lease(few, signal);
+    await opened.run(few, [serializeStep("SELECT 1")]);
+    opened.release();
+    // One more than there were: another may have come up since.
+    const looks = await Promise.all(Array.from({ length: 4 }, () => other.engines.lease(inspectInstance, signal)));
+    expect(looks.filter(({ served }) => served > 0).length).toBe(1);
+  });
+
   it("go to one who has several when no other lake is open in the last that is idle", async () => {
     const other = await start({ engines: 5, spares: 3 });
     const { signal } = new AbortController();
-    await Promise.all(["many", "many", "many"].map((key) => other.engines.lease(key, signal)));
+    await Promise.all([many, many, many].map((instance) => other.engines.lease(instance, signal)));
     // Without the start of another.
     expect(other.engines.pids.length).toBe(3);
   });
@@ -188,9 +197,9 @@ describe("engines", () => {
     const t = await start({ engines: 3, spares: 1 });
     const { signal } = new AbortController();
     const order: string[] = [];
-    const leases = ["many", "many", "many", "one"].map(async (key) => {
-      const lease = await t.engines.lease(key, signal);
-      order.push(key);
+    const leases = [many, many, many, lakeInstance(["/one"])].map(async (instance) => {
+      const lease = await t.engines.lease(instance, signal);
+      order.push(instance === many ? "many" : "one");
       return lease;
     });
     await until(() => order.length === 3);
@@ -219,7 +228,7 @@ describe("engines", () => {
     const [pid = 0] = t.engines.pids;
     const ownBytes = dataSegmentBytes(pid);
     for (let i = 0; i < 2; i++) {
-      const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+      const lease = await t.engines.lease(inspectInstance, new AbortController().signal);
       // It goes with its connection.
       const sql = "CREATE TEMP TABLE mine AS SELECT hash(i) AS h FROM range(45000000) t(i)";
       const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
@@ -236,7 +245,7 @@ describe("engines", () => {
     const [pid = 0] = t.engines.pids;
     expect(await one(t)).toEqual({ n: 7 });
     expect(t.engines.pids).toEqual([pid]);
-    const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+    const lease = await t.engines.lease(inspectInstance, new AbortController().signal);
     const sql = "CREATE TABLE kept AS SELECT hash(i) AS h FROM range(50000000) t(i)";
     const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
     expect(filled).toMatchObject({ kind: "ended", end: { error: null } });
@@ -453,7 +462,7 @@ describe("the files of others", () => {
   it("are out of reach of a statement that has slipped past the gate", async () => {
     const t = await start({ engines: 2 });
     const of = (audience: string): string => path.join(t.lakeDirectory, "log_entries", `audience=${audience}`);
-    const make = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+    const make = await t.engines.lease(inspectInstance, new AbortController().signal);
     for (const audience of ["mine", "mine2", "theirs"]) {
       await mkdir(of(audience), { recursive: true });
       const directories = [of(audience)];
@@ -468,7 +477,7 @@ describe("the files of others", () => {
     make.release();
     const instance = lakeInstance([of("mine")]);
     const ask = async (sql: string): Promise<string> => {
-      const lease = await t.engines.lease(instance.key, new AbortController().signal);
+      const lease = await t.engines.lease(instance, new AbortController().signal);
       const outcome = await lease.run(instance, [{ kind: "rows", sql, maxBytes: 10_000 }]);
       lease.release();
       if (outcome.kind === "lost") {

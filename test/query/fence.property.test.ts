@@ -146,7 +146,7 @@ interface Answer {
 async function answer(side: Side, sql: readonly string[]): Promise<Answer> {
   const instance = lakeInstance(side.directories);
   const never = new AbortController().signal;
-  const lease = (side.lease ??= await t.engines.lease(instance.key, never));
+  const lease = (side.lease ??= await t.engines.lease(instance, never));
   const messages: Uint8Array[] = [];
   const first = sql.slice(0, -1).map((one): EngineStep => ({
     kind: "rows",

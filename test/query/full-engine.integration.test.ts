@@ -1,7 +1,7 @@
 /** An engine that others have left without memory: whoever comes next does not notice. */
 import { describe, expect, it, onTestFinished } from "vitest";
 
-import type { EngineInstance } from "../../src/engine/supervisor.js";
+import type { EngineInstance, EngineLease } from "../../src/engine/supervisor.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -33,7 +33,7 @@ async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBa
 
 /** Leaves something behind in the one engine. */
 async function fill(t: TestBackend, instance: EngineInstance): Promise<void> {
-  const lease = await t.engines.lease(instance.key, never);
+  const lease = await t.engines.lease(instance, never);
   const outcome = await lease.run(instance, [{ kind: "execute", sql: leftovers }]);
   lease.release();
   expect(outcome).toMatchObject({ kind: "ended", end: { error: null } });
@@ -88,7 +88,7 @@ describe("a job that meets the end of the memory", () => {
 
   it("in a step that may fail goes on, and is told all the same", async () => {
     const t = await start();
-    const lease = await t.engines.lease(inspectInstance.key, never);
+    const lease = await t.engines.lease(inspectInstance, never);
     const step = (sql: string) => ({ kind: "rows", sql, maxBytes: 100, optional: true }) as const;
     const outcome = await lease.run(inspectInstance, [step(immodest), step("SELECT 7")]);
     lease.release();
@@ -98,7 +98,7 @@ describe("a job that meets the end of the memory", () => {
       end: { error: null, outOfMemory: true },
     });
     // The engine is not used again.
-    const next = await t.engines.lease(inspectInstance.key, never);
+    const next = await t.engines.lease(inspectInstance, never);
     expect(next.served).toBe(0);
     next.release();
   });
@@ -133,24 +133,40 @@ describe("a fresh engine", () => {
     const t = await start();
     await t.query("SELECT 1 AS n");
     const [used] = t.engines.pids;
-    const lease = await t.engines.lease("any", never, true);
+    const lease = await t.engines.lease(inspectInstance, never, true);
     expect(lease.served).toBe(0);
     expect(t.engines.pids).not.toContain(used);
     lease.release();
     lease.release();
     // Nobody has asked it for anything, so it is fresh.
-    const again = await t.engines.lease("any", never, true);
+    const again = await t.engines.lease(inspectInstance, never, true);
     expect(again.served).toBe(0);
     again.release();
   });
 
+  it("leaves idle ones be as long as there may be more", async () => {
+    const t = await start({ engines: 8, spares: 3 });
+    const use = async (): Promise<EngineLease> => {
+      const lease = await t.engines.lease(inspectInstance, never);
+      await lease.run(inspectInstance, [{ kind: "rows", sql: "SELECT 1", maxBytes: 100 }]);
+      return lease;
+    };
+    for (const lease of await Promise.all([use(), use(), use()])) {
+      lease.release();
+    }
+    const used = t.engines.pids;
+    const fresh = await Promise.all(Array.from({ length: 4 }, () => t.engines.lease(inspectInstance, never, true)));
+    expect(fresh.map(({ served }) => served)).toEqual([0, 0, 0, 0]);
+    expect(t.engines.pids).toEqual(expect.arrayContaining([...used]));
+  });
+
   it("is waited for in turn, and so is what is behind it", async () => {
     const t = await start();
-    const first = await t.engines.lease("any", never);
+    const first = await t.engines.lease(inspectInstance, never);
     await first.run(inspectInstance, [{ kind: "rows", sql: "SELECT 1", maxBytes: 100 }]);
     const order: string[] = [];
     const wait = async (name: string, fresh: boolean): Promise<void> => {
-      const lease = await t.engines.lease("any", never, fresh);
+      const lease = await t.engines.lease(inspectInstance, never, fresh);
       order.push(`${name} ${lease.served}`);
       await lease.run(inspectInstance, [{ kind: "rows", sql: "SELECT 1", maxBytes: 100 }]);
       lease.release();

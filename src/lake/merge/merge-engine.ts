@@ -124,10 +124,9 @@ export function startMergeProcess(
   const controller = new AbortController();
   const { signal } = controller;
   const ask = async (directory: string, step: EngineStep): Promise<StepResult | undefined> => {
-    const key = `merge ${directory}`;
-    const lease = await (await engines.supervisor()).lease(key, signal);
+    const instance = { key: `merge ${directory}`, directories: [directory], paths: [], setup: [] };
+    const lease = await (await engines.supervisor()).lease(instance, signal);
     try {
-      const instance = { key, directories: [directory], paths: [], setup: [] };
       const outcome = await lease.run(instance, [step], { signal });
       if (outcome.kind === "lost") {
         const words = outcome.by === "memory" ? "Out of Memory Error: " : "";

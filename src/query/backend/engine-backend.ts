@@ -85,7 +85,7 @@ export class EngineBackend implements QueryBackend {
     const { engines, scrub, planningMs = 20_000 } = this.#o;
     const losses = new Losses(ask.onLoss);
     const attempt = async (fresh: boolean): Promise<T> => {
-      let lease = await engines.lease(inspectInstance.key, ask.signal, fresh);
+      let lease = await engines.lease(inspectInstance, ask.signal, fresh);
       const deadline = new AbortController();
       const timer = setTimeout(() => {
         const message = `Planning took longer than ${planningMs / 1000} seconds; make the query simpler.`;
@@ -98,7 +98,7 @@ export class EngineBackend implements QueryBackend {
             let outcome = await lease.run(inspectInstance, steps, { signal });
             if (used && metMemory(outcome) && !signal.aborted) {
               lease.release();
-              lease = await engines.lease(inspectInstance.key, signal, true);
+              lease = await engines.lease(inspectInstance, signal, true);
               outcome = await lease.run(inspectInstance, steps, { signal });
             }
             if (outcome.kind === "lost") {
@@ -157,7 +157,7 @@ export class EngineBackend implements QueryBackend {
     };
     try {
       for (let fresh = false; ; fresh = true) {
-        const lease = await this.#o.engines.lease(instance.key, signal, fresh);
+        const lease = await this.#o.engines.lease(instance, signal, fresh);
         const used = lease.served > 0;
         const outcome = await run(lease).finally(() => {
           lease.release();

@@ -23,7 +23,7 @@ const said = await EngineClient.start({
   entry,
   directory: "/",
   dataBytes: null,
-  startMs: 10_000,
+  readyMs: 10_000,
   interruptMs: 100,
 }).then(
   () => "started",

@@ -19,7 +19,7 @@ const engines = await EngineSupervisor.start({
   metrics: createMetrics(),
 });
 const instance = lakeInstance([]);
-const lease = await engines.lease(instance.key, new AbortController().signal);
+const lease = await engines.lease(instance, new AbortController().signal);
 const sql = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
 void lease.run(instance, [{ kind: "rows", sql, maxBytes: 100 }]);
 process.stdout.write(JSON.stringify(engines.pids));

@@ -22,7 +22,7 @@ function macrosOf(text: string): EngineStep[] {
 /** Starts a process and takes it. */
 export async function openTestEngine(): Promise<TestEngine> {
   const t = await startTestBackend({ engines: 1, memoryBytes: 4 * 2 ** 30 });
-  const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+  const lease = await t.engines.lease(inspectInstance, new AbortController().signal);
   const run: RunSteps = async (steps) => resultsOf(await lease.run(inspectInstance, steps));
   return {
     run,
