@@ -95,9 +95,8 @@ export class EngineClient {
   #closing: NodeJS.Timeout | undefined;
   #errorText = "";
   #ownBytes = 0;
-  /** Jobs whose leftovers are still being removed. */
-  #untidied = 0;
-  #onTidied: (() => void)[] = [];
+  /** Those who wait for its answers, in the order in which they asked. */
+  readonly #onTidied: (() => void)[] = [];
 
   /** Starts a process. @throws Error when it does not come up */
   static async start(o: EngineClientOptions): Promise<EngineClient> {
@@ -188,9 +187,10 @@ export class EngineClient {
 
   /** Resolves when the process has given back what its jobs left behind, or has gone. */
   async tidied(): Promise<void> {
-    if (this.#untidied === 0 || this.#gone) {
+    if (this.#gone) {
       return;
     }
+    this.#stream.write(encodeFrame(frameKinds.tidied, new Uint8Array(0)));
     const late = setTimeout(() => {
       this.kill("killed");
     }, this.#o.readyMs);
@@ -226,7 +226,6 @@ export class EngineClient {
           resolve(outcome);
         },
       };
-      this.#untidied++;
       this.#stream.write(frame);
       if (onData !== undefined) {
         this.#credit(messagesAhead);
@@ -292,8 +291,7 @@ export class EngineClient {
         job?.settle({ kind: "ended", results: job.results, end: parse(payload) as JobEnd });
         return;
       case frameKinds.tidied:
-        this.#untidied--;
-        this.#callTidied();
+        this.#onTidied.shift()?.();
         return;
       default:
         throw new RangeError(`a frame of an unknown kind: ${kind}`);
@@ -327,17 +325,11 @@ export class EngineClient {
     this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
   }
 
-  #callTidied(): void {
-    if (this.#untidied === 0 || this.#gone) {
-      for (const resolve of this.#onTidied.splice(0)) {
-        resolve();
-      }
-    }
-  }
-
   #end(by: EngineLoss): EngineLoss {
     this.#gone = true;
-    this.#callTidied();
+    for (const resolve of this.#onTidied.splice(0)) {
+      resolve();
+    }
     this.#onStarted(false);
     clearTimeout(this.#closing);
     this.#job?.settle({ kind: "lost", by });

@@ -72,6 +72,9 @@ function main(): void {
       case frameKinds.interrupt:
         interrupt();
         break;
+      case frameKinds.tidied:
+        say("tidied");
+        break;
       default:
         throw new RangeError(`a frame of the kind ${kind}`);
     }

@@ -30,7 +30,7 @@ export const frameKinds = {
    * come.
    */
   end: 0x45, // E
-  /** Engine: empty: it has removed what a job left behind. After `end`, and perhaps within the next job. */
+  /** Both: empty. The server asks, the engine answers when it has removed what jobs before have left behind. */
   tidied: 0x54, // T
 } as const;
 

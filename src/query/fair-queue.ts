@@ -1,9 +1,9 @@
 /**
  * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
  * equals the one that came, or got a place, the longest ago, so that a thousand queries of one caller do not
- * delay one query of another. Nobody gets a place beyond half of the places while another has asked within a minute: on few
- * processors, what all the others run delays a query that has a place, too. A query whose reader stalls gives up its
- * place when somebody who waits may have it.
+ * delay one query of another. While another caller has asked within a minute, nobody gets more than half of the
+ * places: on few processors, what all the others run delays a query that has a place, too. A query whose reader
+ * stalls gives up its place when somebody who waits may have it.
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
@@ -209,6 +209,7 @@ export class FairQueue {
     }, checkEveryMs);
   }
 
+  /** Ends queries of stalled readers, as many as that gives places to those who wait. */
   #takeAway(): void {
     const sinceMs = this.#clock.monotonicMs() - this.#stalledMs;
     const callers = new Map(

@@ -37,7 +37,7 @@ async function start(entry: string): Promise<{ readonly engine: EngineClient; re
 
 it("is removed when the engine says so, or when it has gone", async () => {
   const { engine, job } = await start("../../src/engine/engine-process.js");
-  await engine.tidied();
+  await Promise.all([engine.tidied(), engine.tidied()]);
   expect(await engine.run(job)).toMatchObject({ kind: "ended", end: { error: null } });
   await engine.tidied();
   expect(await engine.run(job)).toMatchObject({ kind: "ended", end: { error: null } });

@@ -12,8 +12,7 @@ import { pino } from "pino";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
-import type { EngineLease } from "../../src/engine/supervisor.js";
-import { inspectInstance, lakeInstance, serializeStep } from "../../src/query/backend/engine-instances.js";
+import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { endless } from "../helpers/query/endless.js";
@@ -35,9 +34,6 @@ async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBa
   onTestFinished(() => t.stop());
   return t;
 }
-
-type Wanted = ReturnType<typeof lakeInstance>;
-const many = lakeInstance(["/many"]);
 
 interface Reading {
   readonly cancel: () => void;
@@ -155,59 +151,6 @@ describe("engines", () => {
     expect(await temp("/nowhere/a")).toEqual([[2]]);
     expect(await temp("/nowhere/b")).toEqual([[2]]);
     expect(await temp("/nowhere/c")).toEqual([[1]]);
-  });
-
-  it("leave the last that is idle to whose lake is open in it, as long as more can be started", async () => {
-    const other = await start({ engines: 5, spares: 3 });
-    const { signal } = new AbortController();
-    const lease = (instance: Wanted): Promise<EngineLease> => other.engines.lease(instance, signal);
-    const few = lakeInstance([other.lakeDirectory]);
-    const opened = await lease(few);
-    await opened.run(few, [serializeStep("SELECT 1")]);
-    opened.release();
-    await Promise.all([many, many].map(lease));
-    const more = [many, many].map(lease);
-    const again = await lease(few);
-    expect(again.served).toBe(1);
-    again.release();
-    await Promise.all(more);
-  });
-
-  it("do not keep the last from what reads no lake", async () => {
-    const other = await start({ engines: 5, spares: 3 });
-    const { signal } = new AbortController();
-    const few = lakeInstance([other.lakeDirectory]);
-    const opened = await other.engines.lease(few, signal);
-    await opened.run(few, [serializeStep("SELECT 1")]);
-    opened.release();
-    // One more than there were: another may have come up since.
-    const looks = await Promise.all(Array.from({ length: 4 }, () => other.engines.lease(inspectInstance, signal)));
-    expect(looks.filter(({ served }) => served > 0).length).toBe(1);
-  });
-
-  it("go to one who has several when no other lake is open in the last that is idle", async () => {
-    const other = await start({ engines: 5, spares: 3 });
-    const { signal } = new AbortController();
-    await Promise.all([many, many, many].map((instance) => other.engines.lease(instance, signal)));
-    // Without the start of another.
-    expect(other.engines.pids.length).toBe(3);
-  });
-
-  it("go first to an audience that has none", async () => {
-    const t = await start({ engines: 3, spares: 1 });
-    const { signal } = new AbortController();
-    const order: string[] = [];
-    const leases = [many, many, many, lakeInstance(["/one"])].map(async (instance) => {
-      const lease = await t.engines.lease(instance, signal);
-      order.push(instance === many ? "many" : "one");
-      return lease;
-    });
-    await until(() => order.length === 3);
-    expect(order).toEqual(["many", "one", "many"]);
-    const [first] = leases;
-    (await first)?.release();
-    await Promise.all(leases);
-    expect(order).toEqual(["many", "one", "many", "many"]);
   });
 
   it.runIf(process.platform === "linux")("give back what a large job took, and serve on", async () => {

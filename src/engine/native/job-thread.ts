@@ -28,8 +28,11 @@ export interface JobThreadData {
   readonly slotsFd: number | null;
 }
 
-/** What the thread receives: the payload of a job's frame, or the order to close DuckDB and end. */
-export type JobThreadMessage = Uint8Array<ArrayBuffer> | "close";
+/**
+ * What the thread receives: the payload of a job's frame, the question whether it has tidied up behind those before, or
+ * the order to close DuckDB and end.
+ */
+export type JobThreadMessage = Uint8Array<ArrayBuffer> | "tidied" | "close";
 
 function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const native = loadNative();
@@ -87,6 +90,12 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
       parentPort?.close();
       return;
     }
+    if (message === "tidied") {
+      tell(() => {
+        writeBytes(encodeFrame(frameKinds.tidied, new Uint8Array(0)));
+      });
+      return;
+    }
     const job = JSON.parse(asBuffer(message).toString()) as EngineJob;
     const { end, tidyUp } = runJob(instances, job, port);
     // The next job writes to the slots again.
@@ -103,14 +112,12 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
       native.giveBack();
       mostBytes = Math.max(leastBytes, dataSegmentBytes(process.pid) + tryAgainBytes);
     }
-    tell(() => {
-      writeBytes(encodeFrame(frameKinds.tidied, new Uint8Array(0)));
-    });
   });
   const hello: EngineHello = { pid: process.pid, duckdb: native.duckdb.library_version() ?? "" };
   writeJson(frameKinds.hello, hello);
 }
 
+/** Writes to a server that may have gone. */
 function tell(write: () => void): void {
   try {
     write();

@@ -1,7 +1,7 @@
 /**
  * Several tabs refresh at the same time with the same cookie. Providers that rotate refresh tokens treat
  * the second use of one as theft and end the session. So requests with one cookie share one refresh, and
- * its answer also serves those that arrive a moment later, before the browser has the new cookie, or because the answer got lost.
+ * its answer also serves those that arrive later, before the browser has the new cookie or because the answer got lost.
  */
 import { createHash } from "node:crypto";
 

@@ -30,7 +30,10 @@ export interface CallOptions {
   readonly accept?: string;
 }
 
-/** The service answers what only reads within 15 s, if with an error. It keeps the answer to a renewal of the session longer. */
+/**
+ * The service answers what only reads within 15 s, if with an error. The answer to a renewal of the session can be asked
+ * for again, for longer than this.
+ */
 const lateAfterMs = 20_000;
 
 /** One request, without a word about its status. @throws ApiError OFFLINE; LATE for one that may be given up. */

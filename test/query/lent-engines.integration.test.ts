@@ -1,0 +1,73 @@
+/** Who gets which engine process. */
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+
+import type { EngineLease } from "../../src/engine/supervisor.js";
+import { inspectInstance, lakeInstance, serializeStep } from "../../src/query/backend/engine-instances.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
+import { until } from "../helpers/until.js";
+
+/** Engines start slowly on a busy machine. */
+vi.setConfig({ testTimeout: 120_000 });
+
+const many = lakeInstance(["/many"]);
+
+async function start(o: Parameters<typeof startTestBackend>[0]): Promise<TestBackend> {
+  const t = await startTestBackend(o);
+  onTestFinished(() => t.stop());
+  return t;
+}
+
+describe("engines", () => {
+  it("leave the last that is idle to whose lake is open in it, as long as more can be started", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    const lease = (instance: typeof many): Promise<EngineLease> => other.engines.lease(instance, signal);
+    const few = lakeInstance([other.lakeDirectory]);
+    const opened = await lease(few);
+    await opened.run(few, [serializeStep("SELECT 1")]);
+    opened.release();
+    await Promise.all([many, many].map(lease));
+    const more = [many, many].map(lease);
+    const again = await lease(few);
+    expect(again.served).toBe(1);
+    again.release();
+    await Promise.all(more);
+  });
+
+  it("do not keep the last from what reads no lake", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    const few = lakeInstance([other.lakeDirectory]);
+    const opened = await other.engines.lease(few, signal);
+    await opened.run(few, [serializeStep("SELECT 1")]);
+    opened.release();
+    // One more than there were: another may have come up since.
+    const looks = await Promise.all(Array.from({ length: 4 }, () => other.engines.lease(inspectInstance, signal)));
+    expect(looks.filter(({ served }) => served > 0).length).toBe(1);
+  });
+
+  it("go to one who has several when no other lake is open in the last that is idle", async () => {
+    const other = await start({ engines: 5, spares: 3 });
+    const { signal } = new AbortController();
+    await Promise.all([many, many, many].map((instance) => other.engines.lease(instance, signal)));
+    // Without the start of another.
+    expect(other.engines.pids.length).toBe(3);
+  });
+
+  it("go first to an audience that has none", async () => {
+    const t = await start({ engines: 3, spares: 1 });
+    const { signal } = new AbortController();
+    const order: string[] = [];
+    const leases = [many, many, many, lakeInstance(["/one"])].map(async (instance) => {
+      const lease = await t.engines.lease(instance, signal);
+      order.push(instance === many ? "many" : "one");
+      return lease;
+    });
+    await until(() => order.length === 3);
+    expect(order).toEqual(["many", "one", "many"]);
+    const [first] = leases;
+    (await first)?.release();
+    await Promise.all(leases);
+    expect(order).toEqual(["many", "one", "many", "many"]);
+  });
+});
