@@ -61,7 +61,7 @@ export interface EngineJob {
 
 /**
  * The DuckDB that a job runs on. An engine keeps at most one instance that reaches files and one that reaches none;
- * another key closes the one it takes the place of.
+ * another key closes the one it takes the place of. What takes rows in place has a second instance of the same key.
  */
 export interface InstanceOptions {
   /** Names everything below: the same key means the same options. */
@@ -126,6 +126,8 @@ export type EngineStep =
       readonly orElse?: string;
       /** Every column is of numbers, dates or times: DuckDB computes farther ahead of what is sent. */
       readonly ahead?: "numbers";
+      /** One thread computes it and takes its rows where they are, in place of fetching copies: for what is mostly reading. */
+      readonly inPlace?: boolean;
       /** Chunks are joined into messages of about this many bytes. */
       readonly messageBytes: number;
       /** The result is cut after this many rows, and `truncated` says so. */

@@ -6,7 +6,7 @@ import { DataType, type Table, tableFromIPC, UnionMode } from "apache-arrow";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { cellReader, cellText } from "telemetry-service-client";
-import { type JobOutcome, startEngine, type TestEngine } from "../helpers/query/engine.js";
+import { type JobOutcome, rowPaths, startEngine, streamStep, type TestEngine } from "../helpers/query/engine.js";
 import { ipcOf, splitFlightData } from "../helpers/flight/flight-ipc.js";
 
 let engine: TestEngine;
@@ -16,8 +16,10 @@ beforeAll(async () => {
   return () => engine.stop();
 });
 
-async function stream(sql: string, messageBytes = 1 << 20): Promise<JobOutcome> {
-  return engine.run([{ kind: "stream", sql, messageBytes }]);
+let inPlace = false;
+
+async function stream(sql: string, messageBytes?: number): Promise<JobOutcome> {
+  return engine.run([await streamStep(engine, sql, inPlace, messageBytes)]);
 }
 
 async function query(sql: string, messageBytes?: number): Promise<Table> {
@@ -285,7 +287,11 @@ function wrongRows(table: Table, column: string, rows: number, text: (i: number)
   return wrong;
 }
 
-describe("types of results", () => {
+describe.each(rowPaths)("types of results, %s", (_, isInPlace) => {
+  beforeAll(() => {
+    inPlace = isInPlace;
+  });
+
   it("are those that the installed DuckDB has", async () => {
     const { results } = await engine.run([
       { kind: "rows", sql: "SELECT DISTINCT logical_type FROM duckdb_types()", maxBytes: 10_000 },

@@ -1,6 +1,6 @@
 /** What a statement would return, and what it asks for, without running it. */
 import type { ParameterType, StepResult } from "../protocol.js";
-import { ArrowConverter, type ColumnHandle } from "./arrow-result.js";
+import { ArrowConverter, type ColumnHandle } from "./arrow/result.js";
 import type { Connection, Native, Statement } from "./connection.js";
 import type { Pointer } from "./library.js";
 import { typeIds } from "./logical-types.js";

@@ -6,6 +6,7 @@ import { quoteText } from "../../runtime/text/sql-text.js";
 import type { InstanceOptions } from "../protocol.js";
 import { Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
+import type { RowFunction } from "./row-function.js";
 
 /** An instance; close it when all its connections are closed. */
 export class Instance {
@@ -23,12 +24,19 @@ export class Instance {
     this.#memoryBytes = memoryBytes;
   }
 
-  /** Opens an instance and locks it. @throws DuckDbError */
-  static open(native: Native, o: InstanceOptions): Instance {
-    const instance = new Instance(o, native, openDatabase(native, o));
+  /**
+   * Opens an instance and locks it.
+   * @param rows known to it, which then has no thread beside its caller's; null: none
+   * @throws DuckDbError
+   */
+  static open(native: Native, options: InstanceOptions, rows: RowFunction | null): Instance {
+    // Two instances in one directory would overwrite each other's files.
+    const o = rows === null ? options : { ...options, tempDirectory: `${options.tempDirectory}-in-place` };
+    const instance = new Instance(o, native, openDatabase(native, o, rows === null ? o.threads : 0));
     try {
       const connection = instance.connect();
       try {
+        rows?.define(connection);
         for (const sql of o.setup) {
           connection.run(sql);
         }
@@ -99,14 +107,15 @@ export function computeAhead(connection: Connection, far: keyof typeof aheadByte
   connection.run(`SET streaming_buffer_size = '${bytes}B'`);
 }
 
-function openDatabase({ duckdb, memory }: Native, o: InstanceOptions): Pointer {
+/** @param ownThreads 0: the thread that asks computes, and no other */
+function openDatabase({ duckdb, memory }: Native, o: InstanceOptions, ownThreads: number): Pointer {
   duckdb.create_config(memory.out());
   const config = memory.taken();
   try {
     for (const [name, value] of Object.entries({
-      threads: String(o.threads),
-      // All of them are DuckDB's own: the thread that fetches converts and writes.
-      external_threads: "0",
+      threads: String(Math.max(1, ownThreads)),
+      // The thread that fetches converts and writes.
+      external_threads: ownThreads === 0 ? "1" : "0",
       memory_limit: `${o.memoryBytes}B`,
       temp_directory: o.tempDirectory,
       autoinstall_known_extensions: "false",

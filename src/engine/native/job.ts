@@ -6,7 +6,15 @@ import { computeAhead, Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
 import { startPeakMemory } from "../peak-memory.js";
 import { readRows } from "./rows.js";
-import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
+import { RowFunction } from "./row-function.js";
+import {
+  LimitError,
+  type MessageSink,
+  type StreamedCounts,
+  streamInPlace,
+  streamResult,
+  type StreamStep,
+} from "./stream.js";
 import { bindValues } from "./values.js";
 
 /** What a job sends and receives. */
@@ -18,39 +26,63 @@ export interface JobPort extends MessageSink {
   serve(connection: Pointer): void;
 }
 
-/** The instances of an engine: one that reaches files, and one that reaches none. */
+/** Instances that reach files, for all threads and for one, and one that reaches none. */
+const places = ["files", "inPlace", "none"] as const;
+type Place = (typeof places)[number];
+
+/** The instances of an engine. */
 export class Instances {
+  readonly rows: RowFunction;
   readonly #native: Native;
-  readonly #open: { files: Instance | null; none: Instance | null } = { files: null, none: null };
+  readonly #open: Record<Place, Instance | null> = { files: null, inPlace: null, none: null };
 
   constructor(native: Native) {
     this.#native = native;
+    this.rows = new RowFunction(native);
   }
 
-  /** @throws DuckDbError */
-  get(options: InstanceOptions): Instance {
-    const place = options.directories.length + options.paths.length > 0 ? "files" : "none";
+  /** @param inPlace for rows that are taken in place. @throws DuckDbError */
+  get(options: InstanceOptions, inPlace: boolean): Instance {
+    const place = inPlace ? "inPlace" : options.directories.length + options.paths.length > 0 ? "files" : "none";
     const present = this.#open[place];
     if (present?.key === options.key) {
       return present;
     }
-    this.#drop(place);
-    const opened = Instance.open(this.#native, options);
+    if (place === "none") {
+      this.#drop("none");
+    } else {
+      // The files of one caller at a time.
+      this.#dropOthers(options.key);
+    }
+    const opened = Instance.open(this.#native, options, inPlace ? this.rows : null);
     this.#open[place] = opened;
     return opened;
   }
 
   /** Closes one that can no longer be used. */
   discard(instance: Instance): void {
-    this.#drop(this.#open.files === instance ? "files" : "none");
+    for (const place of places) {
+      if (this.#open[place] === instance) {
+        this.#drop(place);
+      }
+    }
   }
 
   closeAll(): void {
-    this.#drop("files");
-    this.#drop("none");
+    for (const place of places) {
+      this.#drop(place);
+    }
   }
 
-  #drop(place: "files" | "none"): void {
+  #dropOthers(key: string): void {
+    for (const place of ["files", "inPlace"] as const) {
+      if (this.#open[place]?.key !== key) {
+        this.#drop(place);
+      }
+    }
+  }
+
+  #drop(place: Place): void {
     this.#open[place]?.close();
     this.#open[place] = null;
   }
@@ -71,7 +103,7 @@ export function runJob(
   let failure: unknown = null;
   let tidyUp = (): void => undefined;
   try {
-    const instance = instances.get(options);
+    const instance = instances.get(options, steps.some(isInPlace));
     const connection = instance.connect();
     tidyUp = (): void => {
       connection.close();
@@ -88,7 +120,11 @@ export function runJob(
         if (port.interrupted) {
           throw new DuckDbError("INTERRUPT Error: Interrupted!");
         }
-        runStep(connection, step, port, counts, troubles);
+        if (step.kind === "stream") {
+          stream(connection, step, port, counts, instances.rows);
+        } else {
+          runStep(connection, step, port, troubles);
+        }
       }
     } catch (error) {
       failure = error;
@@ -148,11 +184,14 @@ function messageOf(failure: unknown): string {
   return `INTERNAL Error: ${failure instanceof Error ? failure.message : "unknown"}`;
 }
 
+function isInPlace(step: EngineStep): boolean {
+  return step.kind === "stream" && step.inPlace === true;
+}
+
 function runStep(
   connection: Connection,
-  step: EngineStep,
+  step: Exclude<EngineStep, StreamStep>,
   port: JobPort,
-  counts: StreamedCounts,
   troubles: Troubles,
 ): void {
   switch (step.kind) {
@@ -164,9 +203,6 @@ function runStep(
       return;
     case "rows":
       port.result(rows(connection, step, port, troubles));
-      return;
-    case "stream":
-      stream(connection, step, port, counts);
   }
 }
 
@@ -184,16 +220,39 @@ function execute(connection: Connection, step: Extract<EngineStep, { kind: "exec
 
 function stream(
   connection: Connection,
-  step: Extract<EngineStep, { kind: "stream" }>,
+  step: StreamStep,
   port: JobPort,
   counts: StreamedCounts,
+  rows: RowFunction,
 ): void {
   let begun = false;
-  const run = (sql: string): void => {
-    withResult(connection, { ...step, sql }, port, "stream", (result) => {
+  const sink: MessageSink = {
+    slots: port.slots,
+    send: (frame) => {
       begun = true;
-      streamResult(connection, result, step, port, counts);
-    });
+      port.send(frame);
+    },
+  };
+  const run = (sql: string): void => {
+    const start = (text: string, use: (result: Result) => void): void => {
+      withResult(connection, { ...step, sql: text }, port, "stream", use);
+    };
+    if (isInPlace(step)) {
+      streamInPlace(
+        connection,
+        rows,
+        (use) => {
+          start(RowFunction.of(sql), use);
+        },
+        step,
+        sink,
+        counts,
+      );
+    } else {
+      start(sql, (result) => {
+        streamResult(connection, result, step, sink, counts);
+      });
+    }
   };
   try {
     run(step.sql);
@@ -259,7 +318,8 @@ function withResult<T>(
       result.close();
     }
   } catch (error) {
-    if (isInterrupt(error) && !port.interrupted) {
+    // One thread interrupts no other.
+    if (isInterrupt(error) && !port.interrupted && !isInPlace(step)) {
       throw reasonOf(connection, statement, port) ?? error;
     }
     throw error;

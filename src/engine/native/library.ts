@@ -45,7 +45,11 @@ interface CTypes {
   decimal: { readonly width: number; readonly scale: number; readonly value: Int128 };
   interval: { readonly months: number; readonly days: number; readonly micros: bigint };
   result: ResultStruct;
+  callback: Callback;
 }
+
+/** A function of ours that C calls: see {@link Libraries.callback}. */
+export type Callback = bigint & { readonly brand: "Callback" };
 
 type CType = keyof CTypes;
 type Signature = readonly [result: CType, ...parameters: CType[]];
@@ -118,6 +122,23 @@ const signatures = {
   error_data_message: ["text", "ptr"],
   destroy_error_data: ["void", "ptr"],
 
+  create_scalar_function: ["ptr"],
+  scalar_function_set_name: ["void", "ptr", "str"],
+  scalar_function_set_varargs: ["void", "ptr", "ptr"],
+  scalar_function_set_return_type: ["void", "ptr", "ptr"],
+  scalar_function_set_volatile: ["void", "ptr"],
+  scalar_function_set_special_handling: ["void", "ptr"],
+  scalar_function_set_bind: ["void", "ptr", "callback"],
+  scalar_function_set_function: ["void", "ptr", "callback"],
+  register_scalar_function: ["int32", "ptr", "ptr"],
+  destroy_scalar_function: ["void", "ptr"],
+  scalar_function_bind_get_argument_count: ["uint64", "ptr"],
+  scalar_function_bind_get_argument: ["ptr", "ptr", "uint64"],
+  scalar_function_bind_set_error: ["void", "ptr", "str"],
+  scalar_function_set_error: ["void", "ptr", "str"],
+  expression_return_type: ["ptr", "ptr"],
+  destroy_expression: ["void", "ptr"],
+
   create_bool: ["ptr", "bool"],
   create_int8: ["ptr", "int32"],
   create_uint8: ["ptr", "int32"],
@@ -186,6 +207,11 @@ export interface Libraries {
   readonly giveBack: () => void;
   readonly c: CLibrary;
   readonly release: Release;
+  /**
+   * Has C call a function with up to three words, for as long as the process lives. It must not throw, and be called by
+   * the thread that made it, within a call of that thread's: any other thread would wait for its event loop.
+   */
+  readonly callback: (call: (...words: Pointer[]) => void) => Callback;
 }
 
 /** Calls run on a stack of koffi's own, of 2 MiB: planning some hundred CTEs takes more. It takes no larger one. */
@@ -216,6 +242,7 @@ export function loadLibraries(): Libraries {
     decimal: koffi.struct({ width: "uint8_t", scale: "uint8_t", value: hugeint }),
     interval: koffi.struct({ months: "int32_t", days: "int32_t", micros: "int64_t" }),
     result: koffi.struct({ unused: koffi.array("uint64_t", 5), internal: "uint64_t" }),
+    callback: "void *",
   };
   const functions = Object.entries(signatures).map(([name, [result, ...parameters]]) => [
     name,
@@ -227,6 +254,8 @@ export function loadLibraries(): Libraries {
   ]);
   const libc = koffi.load(null);
   const releaseType = koffi.proto("void", ["uint64_t"]);
+  // Words that C does not pass are never looked at.
+  const callbackType = koffi.pointer(koffi.proto("void", ["uint64_t", "uint64_t", "uint64_t"]));
   return {
     duckdb: Object.fromEntries(functions) as DuckDb,
     giveBack: loadGiveBack(library),
@@ -240,6 +269,7 @@ export function loadLibraries(): Libraries {
     release: (release, structure) => {
       koffi.call(BigInt(release), releaseType, structure);
     },
+    callback: (call) => koffi.register(call, callbackType) as Callback,
   };
 }
 

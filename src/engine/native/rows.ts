@@ -1,8 +1,8 @@
 /** Small results as rows of JavaScript: what the server asks for itself. */
 import type { RowValue } from "../protocol.js";
-import { PiecedColumn, startWord, validityWord, valuesWord } from "./arrow-pieces.js";
-import { ArrowConverter } from "./arrow-result.js";
-import type { NativeField } from "./arrow-schema.js";
+import { PiecedColumn, startWord, validityWord, valuesWord } from "./arrow/pieces.js";
+import { ArrowConverter } from "./arrow/result.js";
+import type { NativeField } from "./arrow/schema.js";
 import { type Connection, DuckDbError, type Result } from "./connection.js";
 import type { Pointer } from "./library.js";
 import type { NativeMemory } from "./memory.js";

@@ -4,11 +4,12 @@
  */
 import type { MessageSlots } from "../message-slots.js";
 import type { EngineStep } from "../protocol.js";
-import { MessageWriter, type NativeFrame } from "./arrow-message.js";
-import { PiecedColumn } from "./arrow-pieces.js";
-import { ArrowConverter, type ColumnHandle, maxHeldChunks } from "./arrow-result.js";
+import { MessageWriter, type NativeFrame } from "./arrow/message.js";
+import { PiecedColumn } from "./arrow/pieces.js";
+import { ArrowConverter, type ColumnHandle, maxHeldChunks } from "./arrow/result.js";
 import { type Connection, type Native, type Result } from "./connection.js";
 import type { Pointer } from "./library.js";
+import type { RowFunction } from "./row-function.js";
 
 /** Where messages go. */
 export interface MessageSink {
@@ -31,6 +32,9 @@ export class LimitError extends Error {
   override readonly name = "LimitError";
 }
 
+/** Of a job. */
+export type StreamStep = Extract<EngineStep, { kind: "stream" }>;
+
 /** Most rows of a message. */
 const maxMessageRows = 1 << 16;
 
@@ -42,24 +46,14 @@ const maxMessageRows = 1 << 16;
 export function streamResult(
   connection: Connection,
   result: Result,
-  step: Extract<EngineStep, { kind: "stream" }>,
+  step: StreamStep,
   sink: MessageSink,
   counts: StreamedCounts,
 ): void {
   const { native } = connection;
   const converter = new ArrowConverter(connection);
   try {
-    const writer = new MessageWriter(native.c, sink.slots);
-    const { fields, message, dictionaries, sameVectors } = withColumns(native, result, (columns) =>
-      converter.schema(columns, step.names),
-    );
-    sink.send(writer.plain(message));
-    for (const { id, values } of dictionaries) {
-      sink.send(writer.dictionary(id, values));
-    }
-    converter.release();
-    const columns = fields.map((field) => new PiecedColumn(field));
-    const joiner = new Joiner(native, converter, writer, columns, sameVectors, step, sink, counts);
+    const joiner = withColumns(native, result, (columns) => begin(native, converter, columns, step, sink, counts));
     while (joiner.wants) {
       const chunk = result.fetch();
       if (chunk === 0) {
@@ -71,6 +65,81 @@ export function streamResult(
   } finally {
     converter.close();
   }
+}
+
+/**
+ * A `stream` step whose rows are taken where they are computed.
+ * @param connection of an instance that has `rows`
+ * @throws DuckDbError, LimitError, and what the sink throws
+ */
+export function streamInPlace(
+  connection: Connection,
+  rows: RowFunction,
+  start: ResultOf,
+  step: StreamStep,
+  sink: MessageSink,
+  counts: StreamedCounts,
+): void {
+  const { native } = rows;
+  const converter = new ArrowConverter({ native, handle: connection.handle });
+  const begun: { joiner?: Joiner } = {};
+  const joinerOf = (types: readonly Pointer[]): Joiner => {
+    const columns = types.map((type, i) => ({ name: step.names?.[i]?.name ?? "", type }));
+    return (begun.joiner ??= begin(native, converter, columns, step, sink, counts));
+  };
+  const take = (chunk: Pointer, types: readonly Pointer[]): void => {
+    const joiner = joinerOf(types);
+    joiner.lend(chunk);
+    if (!joiner.wants) {
+      throw new EnoughRows();
+    }
+  };
+  try {
+    rows.serving({ take }, (types) => {
+      start((result) => {
+        const { duckdb, memory } = connection.native;
+        for (let chunk = result.fetch(); chunk !== 0; chunk = result.fetch()) {
+          duckdb.destroy_data_chunk(memory.box(chunk));
+        }
+        joinerOf(types()).flush();
+      });
+    });
+  } catch (error) {
+    if (!(error instanceof EnoughRows)) {
+      throw error;
+    }
+    begun.joiner?.flush();
+  } finally {
+    converter.close();
+  }
+}
+
+/** Runs a statement, hands its result over, and closes it. */
+type ResultOf = (use: (result: Result) => void) => void;
+
+/** Not an error: what follows is not wanted. */
+class EnoughRows extends Error {
+  override readonly name = "EnoughRows";
+}
+
+/** Sends the schema and what goes before rows. */
+function begin(
+  native: Native,
+  converter: ArrowConverter,
+  columns: readonly ColumnHandle[],
+  step: StreamStep,
+  sink: MessageSink,
+  counts: StreamedCounts,
+): Joiner {
+  const writer = new MessageWriter(native.c, sink.slots);
+  const { fields, message, dictionaries, sameVectors } = converter.schema(columns, step.names);
+  sink.send(writer.plain(message));
+  for (const { id, values } of dictionaries) {
+    sink.send(writer.dictionary(id, values));
+  }
+  converter.release();
+  const pieced = fields.map((field) => new PiecedColumn(field));
+  return new Joiner(native, converter, writer, pieced, sameVectors, step, sink, counts);
 }
 
 /** Gives the columns of a result to `use`. */
@@ -107,7 +176,7 @@ class Joiner {
   readonly #writer: MessageWriter;
   readonly #columns: readonly PiecedColumn[];
   readonly #sameVectors: boolean;
-  readonly #step: Extract<EngineStep, { kind: "stream" }>;
+  readonly #step: StreamStep;
   readonly #sink: MessageSink;
   readonly #counts: StreamedCounts;
   #rows = 0;
@@ -121,7 +190,7 @@ class Joiner {
     writer: MessageWriter,
     columns: readonly PiecedColumn[],
     sameVectors: boolean,
-    step: Extract<EngineStep, { kind: "stream" }>,
+    step: StreamStep,
     sink: MessageSink,
     counts: StreamedCounts,
   ) {
@@ -143,13 +212,31 @@ class Joiner {
 
   /** Takes a chunk over. */
   add(chunk: Pointer): void {
-    const before = this.#counts.batches;
-    let rows = Number(this.#native.duckdb.data_chunk_get_size(chunk));
-    const whole = this.#sameVectors && rows >= leastKeptRows;
-    if (whole) {
+    const { duckdb, memory } = this.#native;
+    const rows = Number(duckdb.data_chunk_get_size(chunk));
+    if (this.#sameVectors && rows >= leastKeptRows) {
       this.#converter.keep(chunk);
+      this.#take(rows, this.#addVectors(chunk));
+      return;
     }
-    const add = whole ? this.#addVectors(chunk) : this.#addArrays(this.#converter.convert(chunk));
+    let array: Pointer;
+    try {
+      array = this.#converter.convert(chunk);
+    } finally {
+      duckdb.destroy_data_chunk(memory.box(chunk));
+    }
+    this.#take(rows, this.#addArrays(array));
+  }
+
+  /** Takes the rows of a chunk that stays its owner's. */
+  lend(chunk: Pointer): void {
+    const rows = Number(this.#native.duckdb.data_chunk_get_size(chunk));
+    this.#take(rows, this.#addArrays(this.#converter.convert(chunk)));
+  }
+
+  #take(found: number, add: AddPieces): void {
+    const before = this.#counts.batches;
+    let rows = found;
     if (rows > this.#left) {
       rows = this.#left;
       this.#counts.truncated = true;

@@ -51,6 +51,8 @@ export interface Executable {
   readonly names?: readonly FieldNames[];
   /** Every column of its result is of numbers, dates or times. */
   readonly numbersOnly?: boolean;
+  /** It is mostly reading: see {@link isPlainRead}. */
+  readonly isPlain?: boolean;
 }
 
 /** What there is to know about a query before it runs. Plain data. */
@@ -159,13 +161,14 @@ async function gateTexts(
   const nextPrinted = (): string => printedResult(printed.next().value);
   const nextNames = (named: readonly PrintedName[]): [string, string][] =>
     named.map(({ placeholder }) => [placeholder, quoteName(nameOf(nextPrinted()))]);
-  return gated.map(({ fingerprint, named, described, executed, times, casts }) => {
+  return gated.map(({ fingerprint, isPlain, named, described, executed, times, casts }) => {
     const names = nextNames(named);
     const describedSql = described.printed === null ? select : withNames(nextPrinted(), names);
     const sql = executed === null ? describedSql : withNames(nextPrinted(), [...names, ...nextNames(executed.named)]);
     return {
       explain,
       sql,
+      isPlain,
       tree: executed?.tree ?? described.tree,
       described: { sql: describedSql, tree: described.tree },
       fingerprint,
@@ -228,11 +231,11 @@ export async function inspectSets(
 
 /** @param times as many are taken as the query has */
 function inspected(
-  { explain, sql, fingerprint, tree }: GatedQuery,
+  { explain, sql, isPlain, fingerprint, tree }: GatedQuery,
   times: Times,
 ): Omit<Inspection, "fields" | "parameters"> {
   return {
-    executable: { explain, sql, macros: tree.macros.map(createMacro) },
+    executable: { explain, sql, isPlain: isPlain === true, macros: tree.macros.map(createMacro) },
     scans: tree.scans.map((scan) => boundsOf(scan, times)),
     listings: tree.listings,
     calls: tree.calls.map((call) => callOf(call, times)),
@@ -257,7 +260,8 @@ interface Description {
   readonly times: readonly (bigint | null)[];
 }
 
-function namesOf(fields: readonly ArrowField[]): FieldNames[] {
+/** What columns and their fields are called. */
+export function namesOf(fields: readonly ArrowField[]): FieldNames[] {
   return fields.map(({ name, children }) => ({ name, children: namesOf(children) }));
 }
 

@@ -5,7 +5,7 @@ import { filesFirst, type NamedFiles, viewsFirst } from "./files-first.js";
 import type { Executable } from "./inspect.js";
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
-import { createRowTableSql } from "../sql/views.js";
+import { createRowTableSql, fileViews } from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */
 export interface QuerySources {
@@ -64,9 +64,11 @@ export function stepsOf(
     ...rows.flatMap(({ name, columns, chunks }) => rowSteps(name, columns, chunks)),
   ];
   if (query.explain === "none") {
+    const isInPlace = withFiles !== null && query.isPlain === true && query.numbersOnly !== true && files.every(isRows);
     const stream: EngineStep = {
       kind: "stream",
       ...(withFiles ?? { sql: query.sql }),
+      ...(isInPlace && query.names !== undefined ? { inPlace: true } : {}),
       ...(query.names === undefined ? {} : { names: query.names }),
       ...(query.numbersOnly === true ? { ahead: "numbers" } : {}),
       messageBytes,
@@ -78,6 +80,11 @@ export function stepsOf(
   const keyword = query.explain === "analyze" ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
   const explain: EngineStep = { kind: "rows", sql: `${keyword} ${query.sql}`, maxBytes: maxPlanBytes };
   return { steps: [...steps, explain], hasFilesFirst: false };
+}
+
+/** Whether a view has the rows of one table as they are. */
+function isRows({ view }: NamedFiles): boolean {
+  return fileViews[view].computed !== undefined;
 }
 
 /** A temporary table, filled from JSON, which DuckDB reads by itself. */

@@ -9,6 +9,8 @@ import { fileURLToPath } from "node:url";
 import { encodeJsonFrame, encodeFrame, encodeNumberFrame, FrameReader } from "../../../src/engine/frames.js";
 import { dataSegmentBytes, limitDataSegment } from "../../../src/engine/process-memory.js";
 import { readFrames } from "../../../src/engine/frame-stream.js";
+import { namesOf } from "../../../src/query/backend/inspect.js";
+import { decodeSchemaMessage } from "../../../src/wire/flight/flight-arrow-schema.js";
 import {
   type EngineHello,
   type EngineStep,
@@ -125,6 +127,32 @@ export async function startEngine(dataBytes?: number): Promise<TestEngine> {
       rmSync(tempDirectory, { recursive: true, force: true });
     },
   };
+}
+
+/** Ways in which the rows of a result leave an engine, for `describe.each` and `it.each`. */
+export const rowPaths = [
+  ["fetched", false],
+  ["taken in place", true],
+] as const;
+
+/** A `stream` step, with the names that an inspection would give to its columns. */
+export async function streamStep(
+  engine: TestEngine,
+  sql: string,
+  inPlace: boolean,
+  messageBytes = 1 << 20,
+): Promise<EngineStep & { readonly kind: "stream" }> {
+  const step = { kind: "stream", sql, messageBytes } as const;
+  if (!inPlace) {
+    return step;
+  }
+  const { results } = await engine.run([{ kind: "describe", sql }]);
+  const { schema } = results[0] ?? {};
+  const names =
+    schema === undefined
+      ? ["fine", "odd"].map((name) => ({ name, children: [] }))
+      : namesOf(decodeSchemaMessage(Buffer.from(schema, "base64")));
+  return { ...step, inPlace, names };
 }
 
 function json(payload: Uint8Array): unknown {

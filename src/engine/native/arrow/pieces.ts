@@ -4,10 +4,10 @@
  * until the batch is written. Hot code: numbers in typed arrays; a piece costs three calls of 0.15 us, and nothing per
  * row.
  */
-import type { Layout, NativeField } from "./arrow-schema.js";
-import type { Native } from "./connection.js";
-import type { Pointer } from "./library.js";
-import type { NativeMemory } from "./memory.js";
+import type { Layout, NativeField } from "./schema.js";
+import type { Native } from "../connection.js";
+import type { Pointer } from "../library.js";
+import type { NativeMemory } from "../memory.js";
 
 /** Bytes of struct ArrowArray. */
 export const arrayBytes = 80;

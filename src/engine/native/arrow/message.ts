@@ -9,11 +9,11 @@ import {
   type BatchLayout,
   encodeDictionaryBatchMessage,
   encodeRecordBatchMessage,
-} from "../../wire/flight/flight-arrow.js";
-import { flightDataHead } from "../../wire/flight/flight-protobuf.js";
-import { frameHeadBytes, writeFrameHead } from "../frames.js";
-import { leastSlotMessageBytes, type MessageSlots, slotBytes } from "../message-slots.js";
-import { frameKinds } from "../protocol.js";
+} from "../../../wire/flight/flight-arrow.js";
+import { flightDataHead } from "../../../wire/flight/flight-protobuf.js";
+import { frameHeadBytes, writeFrameHead } from "../../frames.js";
+import { leastSlotMessageBytes, type MessageSlots, slotBytes } from "../../message-slots.js";
+import { frameKinds } from "../../protocol.js";
 import {
   endWord,
   fromWord,
@@ -24,9 +24,9 @@ import {
   startWord,
   validityWord,
   valuesWord,
-} from "./arrow-pieces.js";
-import { DuckDbError } from "./connection.js";
-import { addressOf, type CLibrary, type Pointer } from "./library.js";
+} from "./pieces.js";
+import { DuckDbError } from "../connection.js";
+import { addressOf, type CLibrary, type Pointer } from "../library.js";
 
 /** A message in native memory, until the next is made: a frame of kind `data`, or what a slot holds. */
 export interface NativeFrame {

@@ -1,8 +1,8 @@
 /** An ArrowSchema of C (Arrow C data interface) as fields, and as the layout that their arrays have. */
-import type { ArrowField, ArrowType, TimeUnit } from "../../wire/flight/flight-arrow.js";
-import { type Native, DuckDbError } from "./connection.js";
-import type { FieldNames } from "../protocol.js";
-import type { Pointer } from "./library.js";
+import type { ArrowField, ArrowType, TimeUnit } from "../../../wire/flight/flight-arrow.js";
+import { type Native, DuckDbError } from "../connection.js";
+import type { FieldNames } from "../../protocol.js";
+import type { Pointer } from "../library.js";
 
 /** How the values of an array lie in memory (Arrow columnar format, "Physical memory layout"). */
 export type Layout =

@@ -1,20 +1,12 @@
 /** The Arrow side of a result: its schema, its dictionaries, and its chunks as DuckDB converts them. */
-import { encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
-import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
-import {
-  narrowed,
-  type NativeField,
-  readSchema,
-  renamed,
-  schemaBytes,
-  textField,
-  toArrowFields,
-} from "./arrow-schema.js";
-import type { FieldNames } from "../protocol.js";
-import { type Connection, DuckDbError, type Native } from "./connection.js";
-import type { Pointer } from "./library.js";
-import { holdsType, isSameInArrow, typeIds } from "./logical-types.js";
-import { words } from "./memory.js";
+import { encodeSchemaMessage } from "../../../wire/flight/flight-arrow.js";
+import { arrayBytes, PiecedColumn } from "./pieces.js";
+import { narrowed, type NativeField, readSchema, renamed, schemaBytes, textField, toArrowFields } from "./schema.js";
+import type { FieldNames } from "../../protocol.js";
+import { type Connection, DuckDbError, type Native } from "../connection.js";
+import type { Pointer } from "../library.js";
+import { holdsType, isSameInArrow, typeIds } from "../logical-types.js";
+import { words } from "../memory.js";
 
 /** Name and logical type of a column. */
 export interface ColumnHandle {
@@ -49,7 +41,7 @@ export class ArrowConverter {
   readonly #kept: Pointer[] = [];
   #held = 0;
 
-  constructor({ native, handle }: Connection) {
+  constructor({ native, handle }: Pick<Connection, "native" | "handle">) {
     const { duckdb, memory, c } = native;
     this.#native = native;
     duckdb.connection_get_arrow_options(handle, memory.out());
@@ -96,20 +88,15 @@ export class ArrowConverter {
     }
   }
 
-  /** Converts a chunk and destroys it. @returns its array, until {@link release}. @throws DuckDbError */
+  /** Converts a chunk, which stays its owner's. @returns its array, until {@link release}. @throws DuckDbError */
   convert(chunk: Pointer): Pointer {
-    const { duckdb, memory } = this.#native;
     const array = this.#slots + this.#held * arrayBytes;
-    try {
-      const error = duckdb.data_chunk_to_arrow(this.#options, chunk, array);
-      if (error !== 0) {
-        throw this.#taken(error);
-      }
-      this.#held++;
-      return array;
-    } finally {
-      duckdb.destroy_data_chunk(memory.box(chunk));
+    const error = this.#native.duckdb.data_chunk_to_arrow(this.#options, chunk, array);
+    if (error !== 0) {
+      throw this.#taken(error);
     }
+    this.#held++;
+    return array;
   }
 
   /** Takes a chunk over as it is, until {@link release}. */
@@ -166,9 +153,15 @@ export class ArrowConverter {
       }
     };
     if (fields.some(hasDictionary)) {
-      const array = this.convert(this.#native.duckdb.create_data_chunk(types, fields.length));
-      for (const [i, field] of fields.entries()) {
-        visit(field, this.child(array, i));
+      const { duckdb, memory } = this.#native;
+      const chunk = duckdb.create_data_chunk(types, fields.length);
+      try {
+        const array = this.convert(chunk);
+        for (const [i, field] of fields.entries()) {
+          visit(field, this.child(array, i));
+        }
+      } finally {
+        duckdb.destroy_data_chunk(memory.box(chunk));
       }
     }
     return { ids, dictionaries: [...byContent.values()] };
