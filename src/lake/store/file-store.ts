@@ -118,11 +118,13 @@ class FileStore implements ObjectStore {
   readonly uri: string;
   readonly remote = null;
   readonly #root: string;
+  readonly #prefix: string;
 
   constructor(uri: string, root: string) {
     this.uri = uri;
     // Without a slash at its end.
     this.#root = resolve(root);
+    this.#prefix = join(this.#root, "/");
   }
 
   async put(path: string, chunks: readonly Uint8Array[]): Promise<void> {
@@ -235,7 +237,8 @@ class FileStore implements ObjectStore {
   }
 
   #resolve(path: string): string {
-    return join(this.#root, this.#checked(path));
+    // A checked path has nothing that `join` would resolve; a query may read thousands.
+    return `${this.#prefix}${this.#checked(path)}`;
   }
 
   #checked(path: string): string {
