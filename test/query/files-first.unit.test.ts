@@ -76,6 +76,7 @@ describe("the line of an error", () => {
       "Binder Error: no\n\nLINE 9: SELECT no\n               ^",
     ],
     ["Out of Memory Error: LINE 2: x", "Out of Memory Error: LINE 2: x"],
+    ["Binder Error: no\n\nLINE 1: WITH logs AS (no\n                         ^", "Binder Error: no"],
   ])("is that of the query's own text: %j", (message, expected) => {
     expect(withoutFiles(message)).toBe(expected);
   });

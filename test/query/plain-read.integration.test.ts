@@ -1,6 +1,7 @@
 /** Queries that are mostly reading: which are, and that their rows are those of any other way. */
 import { beforeAll, describe, expect, it } from "vitest";
 
+import type { FieldNames } from "../../src/engine/protocol.js";
 import type { Executable } from "../../src/query/backend/inspect.js";
 import { stepsOf } from "../../src/query/backend/run.js";
 import { addPartition } from "../helpers/lake/lake.js";
@@ -66,15 +67,18 @@ describe("a query", () => {
     ["not: it does more", "log_entries", { isPlain: false }, undefined],
     ["not: its view does more", "log_stats", {}, undefined],
     ["not: it is explained", "log_entries", { explain: "analyze" }, undefined],
+    ["not: two columns have a name", "log_entries", { names: named("msg", "MSG") }, undefined],
   ] as const)("is taken in place, %s", (_, view, more, expected) => {
     const sql = `SELECT msg FROM ${view}`;
-    const query: Executable = { sql, explain: "none", isPlain: true, names: [{ name: "msg", children: [] }], ...more };
+    const query: Executable = { sql, explain: "none", isPlain: true, names: named("msg"), ...more };
     const files = [{ name: view, view, sources: [] }];
     const { steps } = stepsOf(query, { directories: [], files, rows: [] }, { maxResultRows: 0, maxResultBytes: 0 });
     const last = steps.at(-1);
     expect(last?.kind === "stream" ? last.inPlace : undefined).toBe(expected);
   });
 });
+
+const named = (...names: string[]): FieldNames[] => names.map((name) => ({ name, children: [] }));
 
 describe("the rows", () => {
   let t: TestAnalytics;
@@ -107,6 +111,26 @@ describe("the rows", () => {
     ];
     expect(plain).toEqual(other);
     expect(plain.length).toBe({ "LIMIT 5000": 5000, "WHERE time > '2030-01-01'": 0, "": 9000 }[rest] ?? 4200);
+  });
+
+  it.each([
+    ["SELECT msg FROM log_entries;"],
+    ["FROM log_entries SELECT msg ;\n; "],
+    ["SELECT msg FROM log_entries; -- all of them"],
+    ["SELECT msg FROM log_entries -- all of them;"],
+    ["SELECT msg FROM log_entries /* a /* b; */ */"],
+    ['SELECT msg AS "a;b", msg AS ";" FROM log_entries;'],
+    ["SELECT msg FROM log_entries WHERE time > '2025-01-01' ; "],
+    [`SELECT ${Array.from({ length: 2000 }, () => "level").join(", ")}, msg FROM log_entries;`],
+  ])("are all there whatever stands at the end, and with any names: %s", async (sql) => {
+    expect((await t.caller.rows(sql)).length).toBe(9000);
+  });
+
+  it("are found at once where a name is long", async () => {
+    const name = `${"; ".repeat(400_000)}x`;
+    const beginMs = performance.now();
+    expect((await t.caller.rows(`SELECT msg AS "${name}" FROM log_entries LIMIT 1`)).length).toBe(1);
+    expect(performance.now() - beginMs).toBeLessThan(10_000);
   });
 
   it("are those of the session's range", async () => {

@@ -82,7 +82,9 @@ function placeOf(sql: string): Place | null {
 
 /** An error of a text with files in front, with the line that it has without them. */
 export function withoutFiles(message: string): string {
-  return message.replace(/(?<=\n\n)LINE (\d+): (.*)\n( *)(?=\^)/u, (_, line: string, text: string, indent: string) => {
+  // A place in the files in front is none of the text's.
+  const placed = message.replace(/\n\nLINE 1: .*\n *\^/u, "");
+  return placed.replace(/(?<=\n\n)LINE (\d+): (.*)\n( *)(?=\^)/u, (_, line: string, text: string, indent: string) => {
     const own = String(Number(line) - 1);
     return `LINE ${own}: ${text}\n${indent.slice(line.length - own.length)}`;
   });

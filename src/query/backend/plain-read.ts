@@ -23,6 +23,7 @@ export function isPlainRead(document: Tree): boolean {
   );
 }
 
+/** Not a constant: NULL would have another type in place. */
 function isColumn(item: Tree): boolean {
   return item["class"] === "COLUMN_REF" || (item["class"] === "STAR" && item["columns"] !== true && isBare(item));
 }

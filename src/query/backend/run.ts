@@ -5,6 +5,7 @@ import { filesFirst, type NamedFiles, viewsFirst } from "./files-first.js";
 import type { Executable } from "./inspect.js";
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
+import { foldName } from "../sql/identifier.js";
 import { createRowTableSql, fileViews } from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */
@@ -57,18 +58,18 @@ export function stepsOf(
   { files, rows }: QuerySources,
   { maxResultRows, maxResultBytes }: ResultLimits,
 ): { readonly steps: EngineStep[]; readonly hasFilesFirst: boolean } {
-  const withFiles = query.explain === "none" ? filesFirst(query.sql, files) : null;
+  const inPlace = subqueryInPlace(query, files);
+  const withFiles = query.explain === "none" ? filesFirst(inPlace ?? query.sql, files) : null;
   const steps = [
     ...(query.macros ?? []).map((sql): EngineStep => ({ kind: "execute", sql })),
     ...(withFiles === null ? viewsFirst(files) : []).map((view): EngineStep => ({ kind: "execute", ...view })),
     ...rows.flatMap(({ name, columns, chunks }) => rowSteps(name, columns, chunks)),
   ];
   if (query.explain === "none") {
-    const isInPlace = withFiles !== null && query.isPlain === true && query.numbersOnly !== true && files.every(isRows);
     const stream: EngineStep = {
       kind: "stream",
       ...(withFiles ?? { sql: query.sql }),
-      ...(isInPlace && query.names !== undefined ? { inPlace: true } : {}),
+      ...(withFiles !== null && inPlace !== null ? { inPlace: true } : {}),
       ...(query.names === undefined ? {} : { names: query.names }),
       ...(query.numbersOnly === true ? { ahead: "numbers" } : {}),
       messageBytes,
@@ -80,6 +81,24 @@ export function stepsOf(
   const keyword = query.explain === "analyze" ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
   const explain: EngineStep = { kind: "rows", sql: `${keyword} ${query.sql}`, maxBytes: maxPlanBytes };
   return { steps: [...steps, explain], hasFilesFirst: false };
+}
+
+/** The text of a query as a subquery whose rows are taken in place. @returns null when they are fetched */
+function subqueryInPlace(
+  { sql, isPlain, numbersOnly, names = [] }: Executable,
+  files: readonly NamedFiles[],
+): string | null {
+  // A subquery gets new names for equal ones, which takes DuckDB seconds for thousands.
+  const areDistinct = new Set(names.map(({ name }) => foldName(name))).size === names.length;
+  if (isPlain !== true || numbersOnly === true || names.length === 0 || !areDistinct || !files.every(isRows)) {
+    return null;
+  }
+  const end = sql.indexOf(";");
+  if (end === -1) {
+    return sql;
+  }
+  // Behind one that ends the text there is nothing else. Others may be in a name, or have a comment behind them.
+  return /^[;\s]*$/u.test(sql.slice(end)) ? sql.slice(0, end) : null;
 }
 
 /** Whether a view has the rows of one table as they are. */
