@@ -113,18 +113,6 @@ describe("rows taken in place", () => {
     expect((await query(texts, "i t")).numRows).toBe(100_000);
   });
 
-  it("come no faster than they are asked for", async () => {
-    let seen = 0;
-    let enough: () => void = () => undefined;
-    const third = new Promise<void>((resolve) => (enough = resolve));
-    const job = engine.run([stepOf(texts, "i t")], { credits: 3, onMessage: () => ++seen === 3 && enough() });
-    await third;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(seen).toBe(3);
-    engine.credit(100_000);
-    expect((await job).end).toMatchObject({ error: null, rows: 100_000 });
-  });
-
   it("see what the steps before made, and the values of parameters", async () => {
     const { messages } = await engine.run([
       { kind: "execute", sql: "CREATE TEMP TABLE made AS SELECT 'made' AS t" },

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { encodeFrame } from "../../src/engine/frames.js";
 import type { EngineStep, EngineValue, RowValue } from "../../src/engine/protocol.js";
-import { startEngine, type TestEngine } from "../helpers/query/engine.js";
+import { rowPaths, startEngine, streamStep, type TestEngine } from "../helpers/query/engine.js";
 
 let engine: TestEngine;
 let directory: string;
@@ -215,11 +215,12 @@ describe("a job", () => {
     expect((await engine.run([step])).end.kind).toBe("limit");
   });
 
-  it("sends no more messages than were asked for", async () => {
+  it.each(rowPaths)("sends no more messages than were asked for, rows %s", async (_, inPlace) => {
     let seen = 0;
     let enough: () => void = () => undefined;
     const third = new Promise<void>((resolve) => (enough = resolve));
-    const job = engine.run([{ kind: "stream", sql: "SELECT * FROM range(1000000)", messageBytes: 100_000 }], {
+    const step = await streamStep(engine, "SELECT * FROM range(1000000)", inPlace, 100_000);
+    const job = engine.run([step], {
       credits: 3,
       onMessage: () => ++seen === 3 && enough(),
     });

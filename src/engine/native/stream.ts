@@ -83,10 +83,10 @@ export function streamInPlace(
   const { native } = rows;
   const converter = new ArrowConverter({ native, handle: connection.handle });
   const begun: { joiner?: Joiner } = {};
-  const joinerOf = (types: readonly Pointer[]): Joiner => {
-    const columns = types.map((type, i) => ({ name: step.names?.[i]?.name ?? "", type }));
-    return (begun.joiner ??= begin(native, converter, columns, step, sink, counts));
-  };
+  const named = (types: readonly Pointer[]): ColumnHandle[] =>
+    types.map((type, i) => ({ name: step.names?.[i]?.name ?? "", type }));
+  const joinerOf = (types: readonly Pointer[]): Joiner =>
+    (begun.joiner ??= begin(native, converter, named(types), step, sink, counts));
   const take = (chunk: Pointer, types: readonly Pointer[]): void => {
     const joiner = joinerOf(types);
     joiner.lend(chunk);

@@ -71,6 +71,7 @@ export interface Inspection {
 
 /** An {@link Executable} and what the gate found in it. */
 export interface GatedQuery extends Executable {
+  readonly isPlain: boolean;
   readonly tree: GatedTree;
   /** The same query as it is described: its tables have no column of ours, and errors tell of nothing of ours. */
   readonly described: { readonly sql: string; readonly tree: GatedTree };
@@ -235,7 +236,7 @@ function inspected(
   times: Times,
 ): Omit<Inspection, "fields" | "parameters"> {
   return {
-    executable: { explain, sql, isPlain: isPlain === true, macros: tree.macros.map(createMacro) },
+    executable: { explain, sql, isPlain, macros: tree.macros.map(createMacro) },
     scans: tree.scans.map((scan) => boundsOf(scan, times)),
     listings: tree.listings,
     calls: tree.calls.map((call) => callOf(call, times)),
