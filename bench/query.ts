@@ -1,5 +1,5 @@
 /**
- * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--peer sail] [--save]`
+ * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--peer sail] [--save NAME]`
  *
  * The analytics server as a user runs it, in a process of its own, over a generated lake that is made
  * once (below BENCH_KEEP_DIR, else the system's directory for temporary files) and found again.
@@ -45,7 +45,7 @@ import { profiled } from "./profile/attach.js";
 import { describeEnvironment, processMemory } from "./run/machine.js";
 import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
 import { saveResults } from "./run/results.js";
-import { count, flag, readOptions, text, word, words } from "./run/options.js";
+import { count, readOptions, text, word, words } from "./run/options.js";
 import { printTable } from "./run/table.js";
 
 const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
@@ -303,7 +303,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
     directory: text(process.env["BENCH_KEEP_DIR"] ?? tmpdir(), "where the lake is kept"),
     peer: word(["", "sail"], "", "what runs beside scan and stream"),
     "node-options": text("", "of the server"),
-    save: flag("keeps the result under bench/results/"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
   };
   const values = readOptions("query", "the analytics server over a generated lake", options, argv);
   const lake = await openQueryLake(values.directory, values.rows, values.partitions);
@@ -365,8 +365,8 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
       results[section] = rows;
     }
     reader.close();
-    if (values.save) {
-      saveResults("query", {
+    if (values.save !== undefined) {
+      saveResults(values.save, {
         environment,
         settings: { rows: lake.rows, partitions: lake.objects.length, bytes: lake.bytes },
         peer: sail?.version ?? null,

@@ -319,7 +319,9 @@ function groupsOf(
   objects: readonly FoundObject[],
   fileOf: HeldFiles["fileOf"],
 ): FileGroup[] {
-  const groups = new Map<string, FileGroup & { readonly paths: string[] }>();
+  type Group = FileGroup & { readonly paths: string[] };
+  const groups = new Map<string, Group>();
+  let last: { readonly of: FoundObject; readonly isWhole: boolean; readonly paths: string[] } | undefined;
   for (const object of objects) {
     const { schemaHash, audience: stamped, attributes } = object;
     const audience = stamped ?? context.unstampedAudience;
@@ -327,14 +329,27 @@ function groupsOf(
     if (file === null) {
       continue;
     }
-    const timeNs = isWhollyWanted(context.range, scan, object) ? object.minTimeNs : null;
-    const key = `${schemaHash} ${timeNs !== null} ${audience} ${attributes}`;
-    const group = groups.get(key);
-    if (group === undefined) {
-      groups.set(key, { audience, paths: [file], attributes, timeNs });
-    } else {
-      group.paths.push(file);
+    const isWhole = isWhollyWanted(context.range, scan, object);
+    // Thousands that follow each other are mostly of one group.
+    if (
+      last?.isWhole === isWhole &&
+      last.of.schemaHash === schemaHash &&
+      last.of.audience === stamped &&
+      last.of.attributes === attributes
+    ) {
+      last.paths.push(file);
+      continue;
     }
+    const key = `${schemaHash} ${isWhole} ${audience} ${attributes}`;
+    const group: Group = groups.get(key) ?? {
+      audience,
+      paths: [],
+      attributes,
+      timeNs: isWhole ? object.minTimeNs : null,
+    };
+    groups.set(key, group);
+    group.paths.push(file);
+    last = { of: object, isWhole, paths: group.paths };
   }
   return [...groups.values()];
 }

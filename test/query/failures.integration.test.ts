@@ -3,11 +3,13 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
+import { tableFromIPC } from "apache-arrow";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
 import { emptySource } from "../../src/query/sql/file-source.js";
 import { effort } from "../helpers/effort.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { noSources, startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
@@ -145,6 +147,46 @@ describe("a query that fails after many rows", () => {
     const sql = late("CASE WHEN i = 1000000 THEN error('boom') ELSE i::VARCHAR END");
     expect((await t.query(sql)).numRows).toBe(1_000_000);
   });
+});
+
+describe("an object that was damaged and has been put in order", () => {
+  it.each([
+    ["fetched", "SELECT count(DISTINCT msg) AS n FROM log_entries", 1],
+    ["taken in place", "SELECT msg FROM log_entries", 5000],
+  ])("is read anew by the engine that failed on it, its rows %s", async (_how, sql, rows) => {
+    const one = await startTestBackend({ engines: 1 });
+    try {
+      await mkdir(one.lakeDirectory, { recursive: true });
+      const file = path.join(one.lakeDirectory, "a.parquet");
+      const instance = await DuckDBInstance.create(":memory:");
+      const connection = await instance.connect();
+      await connection.run(
+        `COPY (SELECT make_timestamp_ns(i) AS time, md5(i::VARCHAR) AS msg FROM range(5000) t(i)) TO '${file}'`,
+      );
+      connection.closeSync();
+      instance.closeSync();
+      const good = await readFile(file);
+      await writeFile(file, Buffer.from(good).fill(0xff, 100, Math.floor(good.length * 0.8)));
+      const source = { ...emptySource, groups: [{ audience: "public", paths: [file] }] };
+      const from: TestSources = { files: [{ name: "log_entries", view: "log_entries", sources: [source] }], rows: [] };
+      await expect(one.query(sql, from)).rejects.toThrow("Invalid Error");
+      const before = one.engines.pids;
+      await writeFile(file, good);
+      const { numRows } = await one.query(sql, from);
+      expect({ numRows, engines: one.engines.pids }).toEqual({ numRows: rows, engines: before });
+    } finally {
+      await one.stop();
+    }
+  });
+});
+
+it("opens each object once, for objects never change", async () => {
+  const parts: Uint8Array[] = [];
+  const sql = "SELECT current_setting('validate_external_file_cache') AS v";
+  for await (const message of t.run({ sql, explain: "none" })) {
+    parts.push(...ipcOf(message));
+  }
+  expect(tableFromIPC(parts).getChild("v")?.get(0)).toBe("NO_VALIDATION");
 });
 
 async function outcome(sql: string): Promise<string> {

@@ -135,7 +135,8 @@ export class Statement {
 /** duckdb_pending_state */
 const pendingStates = { ready: 0, error: 2, noTasks: 3 } as const;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
-const longestPauseMs = 1;
+/** Each pause that ends takes some 30 us from the threads that compute, and a result waits for the end of one. */
+const longestPauseMs = 3;
 
 function pause(ms: number): void {
   Atomics.wait(nobodyWakes, 0, 0, Math.min(ms, longestPauseMs));

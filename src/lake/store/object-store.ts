@@ -92,15 +92,16 @@ export class DamagedObject extends ServiceError {
 
 const maximumPathLength = 1024;
 
+/** Not `.` and not `..`. */
+const segment = String.raw`(?!\.{1,2}(?:/|$))[A-Za-z0-9._=-]+`;
+const harmless = new RegExp(`^${segment}(?:/${segment})*$`);
+
 /**
  * Lets a path pass whose every segment is made of harmless characters and none leads out or up.
  * @throws ServiceError BAD_REQUEST
  */
 export function checkPath(path: string): void {
-  const safe =
-    path.length <= maximumPathLength &&
-    path.split("/").every((segment) => /^[A-Za-z0-9._=-]+$/.test(segment) && segment !== "." && segment !== "..");
-  if (!safe) {
+  if (path.length > maximumPathLength || !harmless.test(path)) {
     throw new ServiceError("BAD_REQUEST", "not a path of the object store");
   }
 }
