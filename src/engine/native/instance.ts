@@ -26,13 +26,13 @@ export class Instance {
 
   /**
    * Opens an instance and locks it.
-   * @param rows known to it, which then has no thread beside its caller's; null: none
+   * @param rows known to it, which then has its caller's thread alone; null: none
    * @throws DuckDbError
    */
   static open(native: Native, options: InstanceOptions, rows: RowFunction | null): Instance {
     // Two instances in one directory would overwrite each other's files.
     const o = rows === null ? options : { ...options, tempDirectory: `${options.tempDirectory}-in-place` };
-    const instance = new Instance(o, native, openDatabase(native, o, rows === null ? o.threads : 0));
+    const instance = new Instance(o, native, openDatabase(native, rows === null ? o : { ...o, threads: 1 }));
     try {
       const connection = instance.connect();
       try {
@@ -107,15 +107,13 @@ export function computeAhead(connection: Connection, far: keyof typeof aheadByte
   connection.run(`SET streaming_buffer_size = '${bytes}B'`);
 }
 
-/** @param ownThreads 0: the thread that asks computes, and no other */
-function openDatabase({ duckdb, memory }: Native, o: InstanceOptions, ownThreads: number): Pointer {
+/** The thread that asks is one of its threads. */
+function openDatabase({ duckdb, memory }: Native, o: InstanceOptions): Pointer {
   duckdb.create_config(memory.out());
   const config = memory.taken();
   try {
     for (const [name, value] of Object.entries({
-      threads: String(Math.max(1, ownThreads)),
-      // The thread that fetches converts and writes.
-      external_threads: ownThreads === 0 ? "1" : "0",
+      threads: String(o.threads),
       memory_limit: `${o.memoryBytes}B`,
       temp_directory: o.tempDirectory,
       autoinstall_known_extensions: "false",
