@@ -1,12 +1,14 @@
 /**
  * `pnpm bench start [--rounds 5]`: from the start of a monolith until it is ready, with the embedded database on a data
- * directory that it has used before, and its resident memory then, without Postgres and engines.
+ * directory that it has used before, and what it and its engines hold of memory when all are idle, without Postgres.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { atMost, type Figure, figure, repeat } from "./figures.js";
+import { childrenOf } from "../test/helpers/processes.js";
 import { processMemory } from "./run/machine.js";
 import { startMonolith } from "./monolith.js";
 import { count, readOptions } from "./run/options.js";
@@ -28,7 +30,7 @@ export async function benchStart(argv: readonly string[]): Promise<readonly Figu
         atMost(2000),
       ),
       figure(
-        "ingestion and analytics, memory",
+        "ingestion and analytics with a spare engine, idle, memory",
         "MB",
         starts.map(({ bytes }) => Math.round(bytes / 1e6)),
         atMost(320),
@@ -39,10 +41,13 @@ export async function benchStart(argv: readonly string[]): Promise<readonly Figu
   }
 }
 
+/** What is idle is not at once: spare engines start behind everything else. */
+const idleMs = 3000;
+
 async function startOnce(directory: string): Promise<{ readonly ms: number; readonly bytes: number }> {
   const startMs = performance.now();
   const server = await startMonolith({
-    SVC_ROLES: "ingestion,analytics",
+    SVC_ROLES: "ingestion,analytics,maintenance",
     SVC_DATA_DIR: directory,
     SVC_DISABLE_AUTH: "true",
     SVC_INGESTION_LISTEN: "127.0.0.1:0",
@@ -52,7 +57,12 @@ async function startOnce(directory: string): Promise<{ readonly ms: number; read
     SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
   });
   const ms = performance.now() - startMs;
-  const { residentBytes } = processMemory(server.pid);
+  await sleep(idleMs);
+  const engines = childrenOf(server.pid, "engine-process");
+  if (engines.length === 0) {
+    throw new Error("there is no spare engine");
+  }
+  const bytes = [server.pid, ...engines].reduce((sum, pid) => sum + processMemory(pid).residentBytes, 0);
   await server.stop();
-  return { ms, bytes: residentBytes };
+  return { ms, bytes };
 }

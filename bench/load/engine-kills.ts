@@ -1,8 +1,7 @@
 /** Kills a server's child processes at random moments while results are read, and judges the results. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { connect, FlightSqlError } from "telemetry-service-client";
-import { staticKey } from "telemetry-service-client";
+import { connect, type FlightSqlClient, FlightSqlError, staticKey } from "telemetry-service-client";
 import { childrenOf, signal } from "../../test/helpers/processes.js";
 import { vary } from "./attacks.js";
 
@@ -17,8 +16,15 @@ interface KillReport {
   readonly wrong: readonly string[];
 }
 
-/** Queries whose results are known: rows, and their sum. */
-const queries: readonly { readonly sql: string; readonly rows: number; readonly sum: bigint }[] = [
+/** A query whose result is known: how many rows, and the sum of their first column. */
+interface KnownQuery {
+  /** In another shape each time: one that has ended engines before is refused, whatever its constants are. */
+  readonly sql: () => string;
+  readonly rows: number;
+  readonly sum: bigint;
+}
+
+const computed: readonly (Omit<KnownQuery, "sql"> & { readonly sql: string })[] = [
   { sql: "SELECT 7::BIGINT AS v", rows: 1, sum: 7n },
   {
     sql: "SELECT count(*)::BIGINT AS v FROM range(3000000) t(i) WHERE i % 3 = 0",
@@ -31,6 +37,34 @@ const queries: readonly { readonly sql: string; readonly rows: number; readonly 
     sum: (BigInt(rows) * BigInt(rows - 1)) / 2n,
   })),
 ];
+
+/** Rows of the lake, which are taken in place, and a sum over them: what the caller reads is not to change meanwhile. */
+async function lakeQueries(client: FlightSqlClient): Promise<KnownQuery[]> {
+  let shapes = 0;
+  const known: KnownQuery = {
+    sql: () => `SELECT event_time AS shape_${shapes++}, * FROM log_entries`,
+    rows: 0,
+    sum: 0n,
+  };
+  const whole = await read(client, known.sql());
+  return [
+    { ...known, ...whole },
+    { sql: () => vary("SELECT count(*)::BIGINT AS v FROM log_entries"), rows: 1, sum: BigInt(whole.rows) },
+  ];
+}
+
+async function read(client: FlightSqlClient, sql: string): Promise<Pick<KnownQuery, "rows" | "sum">> {
+  const found = { rows: 0, sum: 0n };
+  const { batches } = await client.query(sql);
+  for await (const batch of batches) {
+    found.rows += batch.numRows;
+    const column = batch.getChildAt(0)?.toArray() as BigInt64Array | undefined;
+    for (const value of column ?? []) {
+      found.sum += value;
+    }
+  }
+  return found;
+}
 
 const mostMoreMs = 60_000;
 
@@ -50,20 +84,20 @@ export async function killEngines(o: {
     performance.now() >= (counts.kills > 0 && counts.whole > 0 ? endMs : endMs + mostMoreMs);
   const wrong: string[] = [];
   const client = connect({ uri, auth: staticKey(key) });
+  const queries: readonly KnownQuery[] = [
+    ...computed.map((query) => ({ ...query, sql: () => vary(query.sql) })),
+    ...(await lakeQueries(client)),
+  ];
   const ask = async (number: number): Promise<void> => {
     for (let i = number; !isOver(); i++) {
-      const { sql, rows, sum } = queries[i % queries.length] ?? { sql: "", rows: 0, sum: 0n };
-      let foundRows = 0;
-      let foundSum = 0n;
+      const query = queries[i % queries.length];
+      if (query === undefined) {
+        throw new Error("no queries");
+      }
+      const sql = query.sql();
+      let found;
       try {
-        const { batches } = await client.query(vary(sql));
-        for await (const batch of batches) {
-          foundRows += batch.numRows;
-          const column = batch.getChildAt(0)?.toArray() as BigInt64Array | undefined;
-          for (const value of column ?? []) {
-            foundSum += value;
-          }
-        }
+        found = await read(client, sql);
       } catch (error) {
         if (!(error instanceof FlightSqlError)) {
           throw error;
@@ -71,10 +105,10 @@ export async function killEngines(o: {
         counts.failed++;
         continue;
       }
-      if (foundRows === rows && foundSum === sum) {
+      if (found.rows === query.rows && found.sum === query.sum) {
         counts.whole++;
       } else {
-        wrong.push(`${sql}: ${foundRows} rows with the sum ${foundSum}`);
+        wrong.push(`${sql}: ${found.rows} rows with the sum ${found.sum}`);
       }
     }
   };

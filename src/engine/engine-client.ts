@@ -28,8 +28,11 @@ export interface EngineClientOptions {
   readonly interruptMs: number;
 }
 
-/** Why a process ended: the system refused it memory, it was killed from here, or it crashed. */
-export type EngineLoss = "memory" | "killed" | "crash";
+/**
+ * Why a process ended: the system refused it memory, it was ended from here, also because an interrupted job did not end
+ * (`stuck`), or it crashed.
+ */
+export type EngineLoss = "memory" | "killed" | "stuck" | "crash";
 
 /** How a job ended: in order, or with its process. */
 export type JobOutcome =
@@ -212,7 +215,7 @@ export class EngineClient {
       const interrupt = (): void => {
         this.#stream.write(encodeFrame(frameKinds.interrupt, new Uint8Array(0)));
         grace = setTimeout(() => {
-          this.kill("killed");
+          this.kill("stuck");
         }, this.#o.interruptMs);
       };
       this.#job = {

@@ -150,9 +150,11 @@ export class EngineSupervisor implements Component {
     this.#systemLimits = o.systemLimits ?? process.platform === "linux";
     const { metrics } = o;
     const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
-    this.#losses = metrics.counter("query_engine_losses_total", "Engine processes that ended during a job, by cause", [
-      "cause",
-    ]);
+    this.#losses = metrics.counter(
+      "query_engine_losses_total",
+      "Engine processes that ended unasked, or had to be killed because an interrupted query did not end (stuck)",
+      ["cause"],
+    );
     this.#removeCollector = metrics.onCollect(() => {
       const idle = this.#idle().length;
       up.set({ state: "idle" }, idle);
@@ -463,7 +465,9 @@ export class EngineSupervisor implements Component {
       this.#losses.inc({ cause: by });
       this.#o.logger.warn(
         { cause: by, pid: engine.client.pid, exit: engine.client.exit, said: engine.client.errorText },
-        "an engine process ended during a job",
+        by === "stuck"
+          ? "an engine process was killed: what it ran did not end when asked to"
+          : "an engine process ended",
       );
     }
     this.#serveIdle();

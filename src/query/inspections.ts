@@ -1,6 +1,6 @@
 /**
- * Inspections of statements: whether they may run, what they read, and what they return. In this order: deny list,
- * gate (in turns), statements that have ended engines.
+ * Inspections of statements: whether they may run, what they read, and what they return. In this order: deny list, gate
+ * (both in turns), statements that have ended engines.
  */
 import { LRUMap } from "../runtime/collections/lru-map.js";
 
@@ -60,7 +60,7 @@ export class Inspections {
       sql,
       sql_hash: sqlHashOf(sql),
     };
-    const rule = await denials.match(context, signal);
+    const rule = await denials.match(context, signal, (work) => this.#turn(statement, work));
     if (rule !== null && !admin) {
       throw denials.refuse(rule);
     }
@@ -105,17 +105,22 @@ export class Inspections {
     return inspections;
   }
 
-  /** Waits for a turn: a caller with many inspections, or with long ones, does not delay others. */
-  async #inTurn<T>({ sql, identity, signal }: QueryStatement, inspection: (ask: AskOptions) => Promise<T>): Promise<T> {
-    const { inspections, lethal } = this.#o;
+  async #inTurn<T>(statement: QueryStatement, inspection: (ask: AskOptions) => Promise<T>): Promise<T> {
+    const { sql, identity, signal } = statement;
+    const { lethal } = this.#o;
     const hash = sqlHashOf(sql);
     lethal.check(identity, hash);
     const onLoss = (): void => {
       lethal.lost(identity, hash);
     };
-    const place = await inspections.acquire(identity, signal);
+    return this.#turn(statement, () => inspection({ signal, onLoss }));
+  }
+
+  /** Waits for a turn: a caller with many inspections, or with long ones, does not delay others. */
+  async #turn<T>({ identity, signal }: QueryStatement, work: () => Promise<T>): Promise<T> {
+    const place = await this.#o.inspections.acquire(identity, signal);
     try {
-      return await inspection({ signal, onLoss });
+      return await work();
     } finally {
       place.release();
     }

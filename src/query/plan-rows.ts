@@ -20,6 +20,9 @@ function wantedPart({ minTimeNs: min, maxTimeNs: max, wanted }: CountedObject): 
     return 1;
   }
   const { minTimeNs: begin = min, maxTimeNs: end = max } = wanted;
+  if (begin <= min && max <= end) {
+    return 1;
+  }
   const first = begin > min ? begin : min;
   const last = end < max ? end : max;
   return last < first ? 0 : Number(last - first + 1n) / Number(max - min + 1n);

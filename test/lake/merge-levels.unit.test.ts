@@ -102,6 +102,25 @@ it("leaves at most 30 objects of a client that sends every ten seconds for a day
   catalogue.checkRows();
 });
 
+it("leaves at most 40 objects two minutes after 300 small requests, however fast they came", () => {
+  for (const perSecond of [0.05, 0.5, 1, 2, 4.2, 30]) {
+    const catalogue = new SimulatedCatalogue(room);
+    const seconds = Math.ceil(300 / perSecond);
+    let at = noon;
+    for (let sent = 0; at <= noon + seconds + 120; at++) {
+      for (; sent < Math.min(300, (at - noon) * perSecond); sent++) {
+        catalogue.add(at, 3, [BigInt(at) * second]);
+      }
+      // Maintenance looks as often.
+      if (at % 30 === 7) {
+        catalogue.mergeAll(at);
+      }
+    }
+    expect(catalogue.objects, `${perSecond} a second`).toBeLessThanOrEqual(40);
+    catalogue.checkRows();
+  }
+});
+
 it("leaves below a tenth of 2,000 objects of three days in which every second made an object of level 1", () => {
   const catalogue = new SimulatedCatalogue(room);
   for (let i = 0; i < 3 * day; i++) {
@@ -159,8 +178,10 @@ describe("a level is due", () => {
   it("with what is left when nothing arrives any more", () => {
     const due = (quietSeconds: number, fresh: typeof empty, once: typeof empty) =>
       dueLevels({ levels: [fresh, once, some(40, 1000)], quietSeconds }, room);
-    expect(due(1199, some(20, 3), some(20, 100))).toBeNull();
-    expect(due(1200, some(20, 3), some(20, 100))).toEqual([0, 1]);
+    expect(due(59, some(20, 3), some(20, 100))).toBeNull();
+    expect(due(60, some(20, 3), some(20, 100))).toEqual([0, 1]);
+    expect(due(60, some(8, 3), some(8, 100))).toEqual([0, 1]);
+    expect(due(1199, some(8, 3), some(7, 100))).toBeNull();
     expect(due(1200, some(1, 3), some(3, 100))).toEqual([0, 1]);
     expect(due(1200, some(1, 3), some(2, 100))).toBeNull();
     expect(due(1200, some(3, 3), some(20, 200_000))).toEqual([1]);

@@ -1,10 +1,15 @@
 /** Results whose engine is killed after rows have gone out: no client takes them for whole ones. */
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
 import { status } from "@grpc/grpc-js";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 
 import { vary } from "../../bench/load/attacks.js";
 import { childrenOf } from "../helpers/processes.js";
 import { connectReader } from "../../bench/load/flight-reader.js";
+import { openQueryLake, publishObjects } from "../../bench/load/query-lake.js";
 import { staticKey } from "telemetry-service-client";
 import { connect } from "telemetry-service-client";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
@@ -17,7 +22,18 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  return () => t.stop();
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-cut-"));
+  const { directory: from, objects } = await openQueryLake(directory, 400_000, 4);
+  for (const object of objects) {
+    const to = path.join(t.lake.directory, object.path);
+    await mkdir(path.dirname(to), { recursive: true });
+    await rename(path.join(from, object.path), to);
+  }
+  await publishObjects(t.sql, "log_entries", objects);
+  return async () => {
+    await t.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
 });
 
 /** Of the server's engines. */
@@ -43,10 +59,13 @@ function killEngines(): void {
 
 const cutOff = [status.INTERNAL, status.RESOURCE_EXHAUSTED];
 
-it("a gRPC client gets an error status, never the end", async () => {
+it.each([
+  ["fetched", large],
+  ["taken in place", () => "SELECT time, msg, properties FROM log_entries"],
+])("a gRPC client gets an error status, never the end, of rows that are %s", async (_how, sql) => {
   const reader = connectReader(`127.0.0.1:${t.port}`, t.key);
   try {
-    const stream = await reader.open(large());
+    const stream = await reader.open(sql());
     let messages = 0;
     const over = new Promise<unknown>((resolve) => {
       stream.on("end", () => {

@@ -5,7 +5,13 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { DenialRules } from "../../src/query/admin/denials.js";
 import type { MatchContext } from "../../src/query/backend/backend.js";
+import { FairQueue } from "../../src/query/fair-queue.js";
 import { sqlHashOf } from "../../src/query/fingerprint.js";
+import { Inspections } from "../../src/query/inspections.js";
+import { LethalStatements } from "../../src/query/lethal-statements.js";
+import type { QueryCaller } from "../../src/query/statement.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { toServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -43,7 +49,7 @@ const context = (sql: string): MatchContext => ({
 });
 
 async function verdict(sql: string): Promise<string> {
-  const rule = await rules.match(context(sql), AbortSignal.timeout(10_000));
+  const rule = await rules.match(context(sql), AbortSignal.timeout(10_000), (work) => work());
   return rule === null ? "allowed" : rules.refuse(rule).code;
 }
 
@@ -84,3 +90,52 @@ it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '')
     });
   },
 );
+
+it("asks engines about statements in turns, as inspections do", async () => {
+  const before = { running: 0, most: 0 };
+  const backend = {
+    inspect: () => Promise.reject(new Error("not asked")),
+    inspectSets: () => Promise.reject(new Error("not asked")),
+    match: async (...args: Parameters<typeof t.backend.match>) => {
+      before.most = Math.max(before.most, ++before.running);
+      try {
+        return await t.backend.match(...args);
+      } finally {
+        before.running--;
+      }
+    },
+  };
+  await database.sql`delete from query_denials`;
+  await insert("sql LIKE 'SELECT%'");
+  const metrics = createMetrics();
+  const denials = new DenialRules({ sql: database.sql, backend, logger: pino({ level: "silent" }), metrics });
+  const inspections = new Inspections({
+    backend,
+    denials,
+    inspections: new FairQueue({ places: 2, maxWaiting: 100 }),
+    lethal: new LethalStatements(systemClock, metrics),
+    clock: systemClock,
+  });
+  try {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 12 }, (_, i) => {
+        const principal = { kind: "key", name: `key ${i}`, keyId: String(i) };
+        const caller = { principal, client: "" } as unknown as QueryCaller;
+        const statement = {
+          sql: `SELECT ${i}`,
+          caller,
+          identity: `key ${i}`,
+          admin: false,
+          signal: AbortSignal.timeout(60_000),
+        };
+        return inspections.allowed(statement, [], () => undefined);
+      }),
+    );
+    expect(
+      outcomes.map((outcome) => (outcome.status === "rejected" ? toServiceError(outcome.reason).code : "ok")),
+    ).toEqual(Array.from({ length: 12 }, () => "FORBIDDEN"));
+    expect(before).toEqual({ running: 0, most: 2 });
+  } finally {
+    await denials.stop();
+  }
+});

@@ -298,6 +298,7 @@ describe("an engine that does not answer", () => {
     await until(() => !isAlive(pid));
     expect(await one(t)).toEqual({ n: 7 });
     expect(t.engines.pids).not.toContain(pid);
+    expect(await t.metrics.text()).toMatch(/query_engine_losses_total\{cause="stuck"\} 1/u);
   });
 
   it("while it plans is given up at the deadline of planning", async () => {

@@ -43,7 +43,7 @@ export class Instances {
 
   /** @param inPlace for rows that are taken in place. @throws DuckDbError */
   get(options: InstanceOptions, inPlace: boolean): Instance {
-    const place = inPlace ? "inPlace" : reachesFiles(options) ? "files" : "none";
+    const place = inPlace ? "inPlace" : options.directories.length + options.paths.length > 0 ? "files" : "none";
     const present = this.#open[place];
     if (present?.key === options.key) {
       return present;
@@ -107,8 +107,8 @@ export function runJob(
     const connection = instance.connect();
     tidyUp = (): void => {
       connection.close();
-      // It may refuse everything that follows, or keep what it has read of a damaged file.
-      if (troubles.broken || (reachesFiles(options) && mayBeOfFile(failure))) {
+      // It may refuse everything that follows.
+      if (troubles.broken) {
         instances.discard(instance);
       } else {
         instance.prepareNext();
@@ -144,16 +144,6 @@ export function runJob(
     ...(troubles.outOfMemory ? { outOfMemory: true } : {}),
   };
   return { end, tidyUp };
-}
-
-function reachesFiles({ directories, paths }: InstanceOptions): boolean {
-  return directories.length + paths.length > 0;
-}
-
-/** Not what DuckDB says of a statement's own text, values and memory. */
-function mayBeOfFile(failure: unknown): boolean {
-  const words = /^(?:Parser|Syntax|Binder|Catalog|Conversion|Out of Range|Out of Memory|INTERRUPT) Error/u;
-  return failure instanceof DuckDbError && !words.test(failure.message);
 }
 
 /** What was wrong with the engine, not with a statement. */

@@ -8,7 +8,7 @@
  * rows for a whole one. What waits is bounded by that: 63 objects of level 0, 31 of level 1 and 47 of level 2, beside
  * what arrives until the next look. An object of level 3 holds at least 1536 of level 1.
  *
- * **By age.** When nothing has arrived for a while, what is left of levels 0 and 1 becomes one object.
+ * **By age.** When nothing has arrived for a while ({@link enoughQuiet}), what is left of levels 0 and 1 becomes one object.
  *
  * **Sorted once.** Rows of level 0 are sorted, which bounds a merge by memory ({@link MergeRoom}). Sorted objects of a
  * fair size are joined: their row groups are copied one behind the other, and only the bounds of {@link joinRoom} count.
@@ -68,10 +68,11 @@ export interface GroupMerge {
 
 /** Objects of each level that start a merge of it. */
 export const enough = [64, 32, 48] as const;
-/** Objects of levels 0 and 1 that are worth a merge when nothing arrives any more. */
-const enoughQuiet = 4;
-/** How long nothing has to arrive for that. */
-const quietAfterSeconds = 1200;
+/** Objects of levels 0 and 1 that are worth a merge when nothing has arrived for so long. */
+const enoughQuiet = [
+  { afterSeconds: 1200, objects: 4 },
+  { afterSeconds: 60, objects: 16 },
+] as const;
 /** Most objects of one merge. */
 export const maxSources = 1000;
 /** Rows per object from which on sorted ones are joined: a third of a row group. */
@@ -95,13 +96,14 @@ export function dueLevels({ levels, quietSeconds }: GroupCounts, room: MergeRoom
     return [due];
   }
   const [fresh, once] = levels;
-  if (quietSeconds < quietAfterSeconds || fresh.objects + once.objects < enoughQuiet) {
+  const least = enoughQuiet.find(({ afterSeconds }) => quietSeconds >= afterSeconds)?.objects ?? Infinity;
+  if (fresh.objects + once.objects < least) {
     return null;
   }
   if (fresh.objects > 0 && once.objects > 0 && fitsInto(room, sumOf(fresh, once))) {
     return [0, 1];
   }
-  const quiet = ([0, 1] as const).find((level) => levels[level].objects >= enoughQuiet);
+  const quiet = ([0, 1] as const).find((level) => levels[level].objects >= least);
   return quiet === undefined ? null : [quiet];
 }
 

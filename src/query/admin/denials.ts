@@ -45,6 +45,9 @@ const sample: MatchContext = {
   sql_hash: "",
 };
 
+/** Does something when its caller's turn has come. */
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
 /** The rules, and whether they refuse a query. Starts reading them at once. */
 export class DenialRules implements Component {
   readonly name = "query-denials";
@@ -77,9 +80,10 @@ export class DenialRules implements Component {
 
   /**
    * The rule that a query matches, or null.
-   * @throws ServiceError UNAVAILABLE when the rules were never read
+   * @param inTurn waits for a turn where an engine is needed
+   * @throws ServiceError UNAVAILABLE when the rules were never read; what `inTurn` throws
    */
-  async match(context: MatchContext, signal: AbortSignal): Promise<DenialRule | null> {
+  async match(context: MatchContext, signal: AbortSignal, inTurn: InTurn): Promise<DenialRule | null> {
     const rules = this.#rules ?? (await this.#firstRules());
     if (rules.length === 0) {
       return null;
@@ -90,7 +94,7 @@ export class DenialRules implements Component {
       return known;
     }
     const version = this.#version;
-    const verdict = await this.#firstMatch(rules, context, signal);
+    const verdict = await inTurn(() => this.#firstMatch(rules, context, signal));
     if (version === this.#version) {
       this.#verdicts.set(key, verdict);
     }

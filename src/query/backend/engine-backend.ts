@@ -327,6 +327,7 @@ function lossError(by: EngineLoss): ServiceError {
     case "crash":
       return new ServiceError("INTERNAL", undefined, { cause });
     case "killed":
+    case "stuck":
       return new ServiceError("UNAVAILABLE", "the query was ended with its engine", { cause });
   }
 }

@@ -7,12 +7,6 @@ import { sqlMacros } from "../sql/sql-macros.js";
 
 const setup = sqlMacros.map((macro) => `CREATE MACRO ${macro}`);
 
-/**
- * Objects never change, and one that was damaged is read anew once a query has failed on it (see `runJob`). Otherwise
- * DuckDB opens each file twice, and has the fence look at its path three times.
- */
-const neverValidate = "SET GLOBAL validate_external_file_cache = 'NO_VALIDATION'";
-
 /** Reaches no file at all: for parsing, and for describing queries over empty views. */
 export const inspectInstance: EngineInstance = {
   key: "inspect",
@@ -27,7 +21,7 @@ export const inspectInstance: EngineInstance = {
  */
 export function lakeInstance(directories: readonly string[]): EngineInstance {
   const sorted = directories.toSorted();
-  return { key: `lake ${JSON.stringify(sorted)}`, directories: sorted, paths: [], setup: [...setup, neverValidate] };
+  return { key: `lake ${JSON.stringify(sorted)}`, directories: sorted, paths: [], setup };
 }
 
 /**

@@ -29,7 +29,7 @@ const wantedBytes = 512 << 20;
 const leastBytes = 64 << 20;
 const mostBytes = 2 ** 32;
 
-/** Sizes that keep all processes together below half of the machine's memory; what is set stays as it is. */
+/** Sizes that keep all processes together below half of the machine's memory, where three fit; what is set stays as it is. */
 export function sizeEngines(o: SizingOptions): EngineSizing {
   const { maxConcurrent, memoryBytes, processBytes, machineBytes } = o;
   if (memoryBytes !== null) {

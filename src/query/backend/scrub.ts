@@ -7,9 +7,11 @@ import { comparedTime } from "../sql/file-source.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps its author. */
 const callersFault =
-  /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Invalid|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
+  /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
 
-const aboutInput = /^Invalid(?: Input)? Error:/iu;
+const aboutInput = /^Invalid Input Error:/iu;
+/** What the code says that reads Parquet, which names no file. */
+const damaged = /^Invalid Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
 const ownDefect = /^(?:INTERNAL|FATAL) Error:/iu;
@@ -63,7 +65,8 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     }
     return new ServiceError("INTERNAL", undefined, { cause: error, shown: unreadableObject });
   }
-  const shown = ownDefect.test(message) ? engineDefect : isRefused(error) ? unreadableObject : null;
+  const isUnreadable = damaged.test(message) || isRefused(error);
+  const shown = ownDefect.test(message) ? engineDefect : isUnreadable ? unreadableObject : null;
   return new ServiceError("INTERNAL", undefined, { cause: error, ...(shown === null ? {} : { shown }) });
 }
 
