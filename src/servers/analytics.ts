@@ -259,7 +259,7 @@ function createMergePool(tempDirectory: string, o: AnalyticsServerOptions): Merg
     maxTempBytes: config.queryTempBytes,
     // Somebody waits for the end of the call.
     cpuPercent: null,
-    threads: Math.max(1, availableParallelism() >> 1),
+    threads: 1 + (availableParallelism() >> 1),
     logger,
     metrics,
   });
