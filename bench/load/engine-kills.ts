@@ -84,11 +84,7 @@ export async function killEngines(o: {
     performance.now() >= (counts.kills > 0 && counts.whole > 0 ? endMs : endMs + mostMoreMs);
   const wrong: string[] = [];
   const client = connect({ uri, auth: staticKey(key) });
-  const queries: readonly KnownQuery[] = [
-    ...computed.map((query) => ({ ...query, sql: () => vary(query.sql) })),
-    ...(await lakeQueries(client)),
-  ];
-  const ask = async (number: number): Promise<void> => {
+  const ask = async (queries: readonly KnownQuery[], number: number): Promise<void> => {
     for (let i = number; !isOver(); i++) {
       const query = queries[i % queries.length];
       if (query === undefined) {
@@ -124,7 +120,11 @@ export async function killEngines(o: {
     }
   };
   try {
-    await Promise.all([kill(), ...Array.from({ length: atOnce }, (_, i) => ask(i))]);
+    const queries = [
+      ...computed.map((query) => ({ ...query, sql: () => vary(query.sql) })),
+      ...(await lakeQueries(client)),
+    ];
+    await Promise.all([kill(), ...Array.from({ length: atOnce }, (_, i) => ask(queries, i))]);
   } finally {
     client.close();
   }
