@@ -9,7 +9,6 @@ import { FairQueue } from "../../src/query/fair-queue.js";
 import { sqlHashOf } from "../../src/query/fingerprint.js";
 import { Inspections } from "../../src/query/inspections.js";
 import { LethalStatements } from "../../src/query/lethal-statements.js";
-import type { QueryCaller } from "../../src/query/statement.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
@@ -92,16 +91,16 @@ it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '')
 );
 
 it("asks engines about statements in turns, as inspections do", async () => {
-  const before = { running: 0, most: 0 };
+  const matches = { running: 0, most: 0 };
   const backend = {
     inspect: () => Promise.reject(new Error("not asked")),
     inspectSets: () => Promise.reject(new Error("not asked")),
     match: async (...args: Parameters<typeof t.backend.match>) => {
-      before.most = Math.max(before.most, ++before.running);
+      matches.most = Math.max(matches.most, ++matches.running);
       try {
         return await t.backend.match(...args);
       } finally {
-        before.running--;
+        matches.running--;
       }
     },
   };
@@ -119,8 +118,9 @@ it("asks engines about statements in turns, as inspections do", async () => {
   try {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 12 }, (_, i) => {
-        const principal = { kind: "key", name: `key ${i}`, keyId: String(i) };
-        const caller = { principal, client: "" } as unknown as QueryCaller;
+        const nobody = { issuer: null, subject: null, email: null, name: null, audience: null };
+        const principal = { kind: "analytics_key", keyId: String(i), ...nobody } as const;
+        const caller = { principal, client: "" };
         const statement = {
           sql: `SELECT ${i}`,
           caller,
@@ -134,7 +134,7 @@ it("asks engines about statements in turns, as inspections do", async () => {
     expect(
       outcomes.map((outcome) => (outcome.status === "rejected" ? toServiceError(outcome.reason).code : "ok")),
     ).toEqual(Array.from({ length: 12 }, () => "FORBIDDEN"));
-    expect(before).toEqual({ running: 0, most: 2 });
+    expect(matches).toEqual({ running: 0, most: 2 });
   } finally {
     await denials.stop();
   }

@@ -10,7 +10,7 @@ const callersFault =
   /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
 
 const aboutInput = /^Invalid Input Error:/iu;
-/** What the code says that reads Parquet, which names no file. */
+/** DuckDB's words for most damage in a Parquet file. They name no file. */
 const damaged = /^Invalid Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
