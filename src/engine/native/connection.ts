@@ -111,7 +111,8 @@ export class Statement {
       if (state !== 0) {
         throw failed();
       }
-      const startMs = performance.now();
+      /** Since when there has been nothing to compute here. */
+      let idleFromMs: number | null = null;
       for (;;) {
         const found = duckdb.pending_execute_task(pending);
         if (found === pendingStates.ready) {
@@ -122,7 +123,11 @@ export class Statement {
           throw failed();
         }
         if (found === pendingStates.noTasks) {
-          pause((performance.now() - startMs) / 40);
+          const nowMs = performance.now();
+          idleFromMs ??= nowMs;
+          pause((nowMs - idleFromMs) / 2);
+        } else {
+          idleFromMs = null;
         }
       }
       result.made(duckdb.execute_pending(pending, result.address));
@@ -135,11 +140,14 @@ export class Statement {
 /** duckdb_pending_state */
 const pendingStates = { ready: 0, error: 2, noTasks: 3 } as const;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
-/** Each pause that ends takes some 30 us from the threads that compute, and a result waits for the end of one. */
-const longestPauseMs = 3;
+/**
+ * Each pause that ends takes some 30 us from the threads that compute, and a result waits for the end of one. So pauses
+ * grow: mostly the others have what is left of a pipeline, and are done in a millisecond.
+ */
+const pauseMs = { least: 0.05, most: 3 } as const;
 
 function pause(ms: number): void {
-  Atomics.wait(nobodyWakes, 0, 0, Math.min(ms, longestPauseMs));
+  Atomics.wait(nobodyWakes, 0, 0, Math.min(Math.max(ms, pauseMs.least), pauseMs.most));
 }
 
 /** What DuckDB puts before the error of a statement that fails between its first rows and the call for its result. */
