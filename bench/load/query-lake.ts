@@ -1,6 +1,7 @@
 /**
- * A lake of log rows for `pnpm bench query`: made once, then found again. Objects have the columns and the encoding of
- * freshly ingested ones (uncompressed), one minute each, several processes, messages and attributes that vary.
+ * A lake of log rows for `pnpm bench query`: made once, then found again. Objects have the columns of freshly ingested
+ * ones, uncompressed, in row groups as merging leaves them; one minute each, several processes, messages and attributes
+ * that vary.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -10,6 +11,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
+import { rowGroupRows } from "../../src/lake/merge/merge-sql.js";
 import { objectPath } from "../../src/lake/store/paths.js";
 import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../src/runtime/text/sql-text.js";
@@ -35,7 +37,7 @@ export interface QueryLake {
 }
 
 /** Changes with what the rows look like, so that a lake of another shape is not taken for this one. */
-const shape = 2;
+const shape = 3;
 /** 2025-11-21T00:00:00Z. */
 const beginNs = 1_763_683_200_000_000_000n;
 const minuteNs = 60_000_000_000n;
@@ -152,7 +154,7 @@ async function writeObject(
   try {
     await connection.run(
       `COPY (SELECT ${columns.join(", ")} FROM (SELECT i, hash(i * 1000003 + ${index}) AS h FROM range(${rows}) t(i)))
-       TO ${quoteText(file)} (FORMAT parquet, COMPRESSION uncompressed)`,
+       TO ${quoteText(file)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${rowGroupRows})`,
     );
   } finally {
     connection.closeSync();

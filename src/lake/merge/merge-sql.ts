@@ -33,7 +33,7 @@ export const mergedSortOrder = ["time", "insert_time"] as const;
 const rowNumber = "file_row_number";
 
 /** Rows of one row group. A multiple of 2048, what DuckDB writes at a time, so that groups are even. */
-const rowGroupRows = 61_440;
+export const rowGroupRows = 61_440;
 
 /** Columns that get a bloom filter. */
 const filteredColumns: ReadonlySet<string> = new Set(["trace_id", "process_id"]);
