@@ -1,5 +1,5 @@
 /**
- * `pnpm bench query [--rows 50000000] [--partitions 100] [--only first,scan,...] [--peer sail] [--save NAME]`
+ * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--peer sail] [--save NAME]`
  *
  * The analytics server as a user runs it, in a process of its own, over a generated lake that is made
  * once (below BENCH_KEEP_DIR, else the system's directory for temporary files) and found again.
@@ -309,7 +309,7 @@ function figuresOf(results: Readonly<Record<string, readonly FigureRow[]>>): Fig
 export async function benchQuery(argv: readonly string[]): Promise<readonly Figure[]> {
   const options = {
     rows: count(50_000_000, "rows of the lake"),
-    partitions: count(100, "objects of the lake"),
+    partitions: count(1000, "objects of the lake"),
     only: words(sections, sections.join(","), "what is measured"),
     directory: text(process.env["BENCH_KEEP_DIR"] ?? tmpdir(), "where the lake is kept"),
     peer: word(["", "sail"], "", "what runs beside scan and stream"),
