@@ -34,6 +34,11 @@ export function childrenOf(parent: number, name = ""): number[] {
   return found;
 }
 
+/** Whether a process has loaded a file whose path contains `name`. */
+export function hasLoaded(pid: number, name: string): boolean {
+  return orNull(() => readFileSync(`/proc/${pid}/maps`, "utf8"))?.includes(name) ?? false;
+}
+
 /** Local ports of the TCP connections (IPv4) of a process. */
 export function portsOf(pid: number): number[] {
   const inodes = new Set<string>();

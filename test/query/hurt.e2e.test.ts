@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { attacks } from "../../bench/load/attacks.js";
 import { sending } from "../../bench/load/bystanders.js";
 import { killEngines } from "../../bench/load/engine-kills.js";
-import { childrenOf } from "../helpers/processes.js";
+import { childrenOf, hasLoaded } from "../helpers/processes.js";
 import { hurt } from "../../bench/load/hurting.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { sampled } from "../helpers/effort.js";
@@ -92,4 +92,12 @@ it("lets no result be taken for a whole one whose engine was killed", async () =
   expect(kills).toBeGreaterThan(0);
   expect(whole).toBeGreaterThan(0);
   await expect.poll(() => childrenOf(server.pid, "engine-process").length).toBeGreaterThan(0);
+});
+
+it("has DuckDB in its engines, and none in itself", async () => {
+  await expect
+    .poll(() => childrenOf(server.pid, "engine-process").some((pid) => hasLoaded(pid, "libduckdb")))
+    .toBe(true);
+  expect(hasLoaded(server.pid, "node")).toBe(true);
+  expect(hasLoaded(server.pid, "duckdb")).toBe(false);
 });
