@@ -36,6 +36,13 @@ interface Clickable {
   readonly click: () => void;
 }
 
+/** Clicks the first elements, before the page does anything about it. */
+const clickAtOnce = (part: Locator, most: number): Promise<void> =>
+  part.evaluateAll(
+    (elements, count) => elements.slice(0, count).forEach((element) => (element as unknown as Clickable).click()),
+    most,
+  );
+
 const isChange = (route: Route): boolean => route.request().method() !== "GET";
 const panelOf = (page: Page, name: string) => page.getByRole("complementary", { name });
 
@@ -99,11 +106,6 @@ it("has the widths of columns that Back and Forward come to", async () => {
 
 it("keeps each of several filters and facets that are changed before the page shows the first", async () => {
   const page = await app.open("/logs");
-  const clickAtOnce = (part: Locator, most: number): Promise<void> =>
-    part.evaluateAll(
-      (buttons, count) => buttons.slice(0, count).forEach((button) => (button as unknown as Clickable).click()),
-      most,
-    );
   const exclude = page.getByRole("region", { name: "service_name" }).getByRole("button", { name: /^Exclude / });
   await exclude.nth(2).waitFor();
   await clickAtOnce(exclude, 3);
@@ -117,6 +119,18 @@ it("keeps each of several filters and facets that are changed before the page sh
   await clickAtOnce(facets, 2);
   await page.waitForURL(/facet=/);
   await expect.poll(() => facets.count()).toBe(0);
+});
+
+it("hides each of several columns that are chosen before the table shows the first", async () => {
+  const page = await app.open("/processes");
+  const grid = page.getByRole("grid", { name: "Processes" });
+  await grid.getByRole("row").nth(1).waitFor();
+  const heads = grid.getByRole("columnheader");
+  const shown = await heads.count();
+  await page.getByRole("button", { name: "Columns" }).click();
+  await clickAtOnce(page.getByRole("menuitemcheckbox", { checked: true }), 2);
+  await expect.poll(() => heads.count()).toBe(shown - 2);
+  expect(new URL(page.url()).searchParams.get("hide")?.split(",")).toHaveLength(2);
 });
 
 it("opens nothing on a page, or in place of a form, to which somebody went meanwhile", async () => {

@@ -22,7 +22,7 @@ import { pressKey } from "../keys.js";
 import css from "./data-table.module.css";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
-import { noTableState, type TableState } from "./table-state.js";
+import { changesOf, noTableState, type TableState, type TableStateChanges } from "./table-state.js";
 import { type Cell, Rows } from "./table-rows.js";
 import { rowPixels } from "./use-rows.js";
 import { type ColumnHeader, useShownColumns } from "./use-shown-columns.js";
@@ -36,7 +36,7 @@ interface DataTableProps {
   readonly version?: unknown;
   /** See useTableState; left out: it is forgotten with the table. */
   readonly state?: TableState;
-  readonly onState?: (changes: Partial<TableState>) => void;
+  readonly onState?: (changes: TableStateChanges) => void;
   /** The row whose panel is open. */
   readonly selected?: number | null;
   readonly onSelect?: (row: number | null) => void;
@@ -55,7 +55,9 @@ export function DataTable(o: DataTableProps): ReactElement {
   const version = useMemo(() => ({ of: o.version, timeZone }), [o.version, timeZone]);
   const [own, setOwn] = useState(noTableState);
   const state = o.state ?? own;
-  const change = o.onState ?? ((changes: Partial<TableState>) => setOwn((before) => ({ ...before, ...changes })));
+  const change =
+    o.onState ??
+    ((changes: TableStateChanges) => setOwn((before) => ({ ...before, ...changesOf(changes, () => before) })));
   const id = useId();
   const scroll = useRef<HTMLDivElement | null>(null);
   const [active, setActive] = useState<Cell>({ at: 0, column: 0 });
@@ -101,7 +103,7 @@ export function DataTable(o: DataTableProps): ReactElement {
       Escape: () => o.onSelect?.(null),
       f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
       x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
-      s: () => column?.sortBy !== undefined && change({ sort: nextSort(column.id, state.sort) }),
+      s: () => column?.sortBy !== undefined && change(({ sort: before }) => ({ sort: nextSort(column.id, before) })),
       "+": () => column !== undefined && shape.widen(column.id, widthStep),
       "-": () => column !== undefined && shape.widen(column.id, -widthStep),
       c: () => column !== undefined && void copyText(column.text(row) ?? ""),

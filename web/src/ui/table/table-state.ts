@@ -1,7 +1,7 @@
 /** How a table looks, in the address: `sort=-duration`, `hide=a,b`, `widths=a:120,b:300`, `row=17`. */
 import { useCallback, useMemo } from "react";
 
-import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { type Search, textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 
 interface Sort {
   readonly id: string;
@@ -15,30 +15,45 @@ export interface TableState {
   readonly widths: Readonly<Record<string, number>>;
 }
 
+/** What changes of it. A function is given what it is by then: a table may show what it was before that. */
+export type TableStateChanges = Partial<TableState> | ((before: TableState) => Partial<TableState>);
+
 export const noTableState: TableState = { sort: null, hidden: [], widths: {} };
 
 /**
  * The state of a page's table, and how to change it.
  * @param prefix tells several tables of a page apart.
  */
-export function useTableState(prefix = ""): readonly [TableState, (changes: Partial<TableState>) => void] {
-  const search = useSearchParameters();
+export function useTableState(prefix = ""): readonly [TableState, (changes: TableStateChanges) => void] {
   const changeSearch = useChangeSearch();
-  const sort = textOf(search[`${prefix}sort`]) ?? "";
-  const hide = textOf(search[`${prefix}hide`]) ?? "";
-  const widths = textOf(search[`${prefix}widths`]) ?? "";
-  const state = useMemo(() => readTableState(sort, hide, widths), [sort, hide, widths]);
+  const texts = textsOf(useSearchParameters(), prefix);
+  const state = useMemo(() => readTableState(...texts), texts);
   const change = useCallback(
-    (changes: Partial<TableState>) => {
-      const written = Object.entries(writeTableState(changes)).map(
-        ([name, value]) => [`${prefix}${name}`, value] as const,
+    (changes: TableStateChanges) => {
+      changeSearch(
+        (before) => {
+          const changed = changesOf(changes, () => readTableState(...textsOf(before, prefix)));
+          const written = Object.entries(writeTableState(changed));
+          return Object.fromEntries(written.map(([name, value]) => [`${prefix}${name}`, value]));
+        },
+        { replace: true },
       );
-      changeSearch(Object.fromEntries(written), { replace: true });
     },
     [prefix, changeSearch],
   );
   return [state, change];
 }
+
+/** What `changes` are to the state that there is by now. */
+export function changesOf(changes: TableStateChanges, state: () => TableState): Partial<TableState> {
+  return typeof changes === "function" ? changes(state()) : changes;
+}
+
+const textsOf = (search: Search, prefix: string): [sort: string, hide: string, widths: string] => [
+  textOf(search[`${prefix}sort`]) ?? "",
+  textOf(search[`${prefix}hide`]) ?? "",
+  textOf(search[`${prefix}widths`]) ?? "",
+];
 
 /** What makes no sense is passed over. */
 export function readTableState(sort: string, hide: string, widths: string): TableState {

@@ -11,7 +11,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 
 import { defaultWidth, fitColumns } from "./fit-columns.js";
 import type { TableColumn } from "./table-columns.js";
-import { type TableState, writeTableState } from "./table-state.js";
+import { type TableState, type TableStateChanges, writeTableState } from "./table-state.js";
 
 /** Of the control that chooses columns, at the end of the head. */
 const menuPixels = 30;
@@ -44,7 +44,7 @@ export function useShownColumns(
   columns: readonly TableColumn[],
   room: number,
   state: TableState,
-  change: (changes: Partial<TableState>) => void,
+  change: (changes: TableStateChanges) => void,
 ): ShownColumns {
   const [sizing, setSizing] = useState<Readonly<Record<string, number>>>(state.widths);
   /** Columns that somebody wants to see although they do not fit. */
@@ -105,7 +105,6 @@ export function useShownColumns(
     ...sizes.map((size, at) => (grows && at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`)),
     grows ? `${menuPixels}px` : `minmax(${menuPixels}px, 1fr)`,
   ].join(" ");
-  const others = (names: readonly string[], id: string): readonly string[] => names.filter((each) => each !== id);
   return {
     shown,
     headers,
@@ -116,11 +115,13 @@ export function useShownColumns(
     width: sizes.reduce((sum, size) => sum + size, menuPixels),
     widen: (id, by) => {
       const pixels = (fit.get(id) ?? defaultWidth) + by;
-      setSizing({ ...sizing, [id]: Math.min(mostWidth, Math.max(leastWidth, pixels)) });
+      setSizing((before) => ({ ...before, [id]: Math.min(mostWidth, Math.max(leastWidth, pixels)) }));
     },
     choose: (id, checked) => {
-      setAsked(checked ? [...asked, id] : others(asked, id));
-      change({ hidden: checked ? others(state.hidden, id) : [...state.hidden, id] });
+      const chosen = (names: readonly string[], wanted: boolean): string[] =>
+        names.filter((each) => each !== id).concat(wanted ? [id] : []);
+      setAsked((before) => chosen(before, checked));
+      change(({ hidden: before }) => ({ hidden: chosen(before, !checked) }));
     },
     reset: () => {
       known.current = textOf({});
