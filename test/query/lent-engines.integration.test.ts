@@ -1,4 +1,8 @@
 /** Who gets which engine process. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 
 import type { EngineLease } from "../../src/engine/supervisor.js";
@@ -32,6 +36,24 @@ describe("engines", () => {
     expect(again.served).toBe(1);
     again.release();
     await Promise.all(more);
+  });
+
+  it("go to one who has several when no other comes up", async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-entry-"));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const entry = path.join(directory, "engine.mjs");
+    const real = new URL("../../src/engine/engine-process.js", import.meta.url);
+    await writeFile(entry, `import ${JSON.stringify(real.href)};`);
+    const other = await start({ engines: 5, spares: 3, entry });
+    const { signal } = new AbortController();
+    const few = lakeInstance([other.lakeDirectory]);
+    const opened = await other.engines.lease(few, signal);
+    await opened.run(few, [serializeStep("SELECT 1")]);
+    opened.release();
+    await rm(entry);
+    await Promise.all([many, many].map((instance) => other.engines.lease(instance, signal)));
+    const last = await other.engines.lease(many, signal);
+    expect(last.served).toBe(1);
   });
 
   it("do not keep the last from what reads no lake", async () => {
