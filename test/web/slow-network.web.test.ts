@@ -133,6 +133,37 @@ it("hides each of several columns that are chosen before the table shows the fir
   expect(new URL(page.url()).searchParams.get("hide")?.split(",")).toHaveLength(2);
 });
 
+it("acts on the last row that is left when there were more below it", async () => {
+  const page = await app.open("/logs");
+  const grid = page.getByRole("grid").first();
+  await grid.getByText("checkout").first().waitFor();
+  await grid.press("End");
+  const search = page.getByRole("searchbox", { name: "Search in messages" });
+  await search.fill("listener lost");
+  await search.press("Enter");
+  await page.waitForURL(/listener/);
+  await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
+  const active = await grid.getAttribute("aria-activedescendant");
+  await expect.poll(() => page.locator(`[id="${active}"]`).count()).toBe(1);
+});
+
+it("asks again for the calls of a map that could not be read", async () => {
+  const page = await app.open("/start", { allow: /503/ });
+  let fails = true;
+  await page.route("**/api/query", async (route) => {
+    await (fails && route.request().postData()?.includes("caller") === true
+      ? route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "busy" } })
+      : route.fallback());
+  });
+  await page.goto(`${app.url}/services?view=map`);
+  const alert = page.getByRole("alert").filter({ hasText: "The services could not be read" });
+  await alert.waitFor();
+  fails = false;
+  await alert.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("link", { name: /^checkout calls payment: / }).waitFor();
+  expect(await alert.count()).toBe(0);
+});
+
 it("opens nothing on a page, or in place of a form, to which somebody went meanwhile", async () => {
   const page = await app.open("/admin/groups?new=1");
   const held = await hold(page, "**/api/groups", isChange);

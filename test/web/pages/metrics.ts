@@ -53,6 +53,45 @@ it("draws what an address says, and nothing for nonsense in it", async () => {
   expect(new URL(page.url()).searchParams.getAll("chart")).toHaveLength(2);
 });
 
+it("shows a steady rate at any zoom, of series that report once a minute and at different times", async () => {
+  const minute = 60_000;
+  const now = Date.now();
+  const nano = (ms: number): string => `${Math.round(ms)}000000`;
+  const points = (pod: string, lateMs: number, of: (atMs: number, minutes: number) => object): object[] =>
+    Array.from({ length: 120 }, (_, i) => 119 - i).map((ago) => {
+      const atMs = now - lateMs - ago * minute;
+      const attributes = [{ key: "pod", value: { stringValue: pod } }];
+      return { timeUnixNano: nano(atMs), attributes, ...of(atMs, 120 - ago) };
+    });
+  const delta = points("delta", 1000, (atMs) => ({ startTimeUnixNano: nano(atMs - minute), asInt: "60" }));
+  const cumulative = points("cumulative", 21_000, (_, minutes) => ({
+    startTimeUnixNano: nano(now - 121 * minute),
+    asInt: String(minutes * 60),
+  }));
+  const gauge = points("gauge", 41_000, () => ({ asInt: "60" }));
+  const metric = (name: string, kind: object): object => ({ name, ...kind });
+  const metrics = [
+    metric("steady", { sum: { aggregationTemporality: 1, isMonotonic: true, dataPoints: delta.toSpliced(60, 24) } }),
+    metric("steady", { sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: cumulative } }),
+    metric("level", { gauge: { dataPoints: gauge } }),
+  ];
+  await app.send("/v1/metrics", { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+  const chart = JSON.stringify(["counter", "rate", "pod", "steady"]);
+  for (const from of ["now-13m", "now-1h", "now-100m"]) {
+    const page = await app.open(`/metrics?${new URLSearchParams({ chart, from, to: "now" }).toString()}`);
+    const region = page.getByRole("region", { name: "steady" });
+    for (const pod of ["delta", "cumulative"]) {
+      const row = region.getByRole("row").filter({ hasText: pod });
+      await row.waitFor();
+      const [last, least, most] = (await row.innerText()).match(/\S+\/\S+/gu) ?? [];
+      expect([last, most]).toEqual(["1/s", "1/s"]);
+      // The hole of the other one begins and ends within a bucket.
+      expect(pod === "cumulative" || from === "now-13m" ? least : "1/s").toBe("1/s");
+    }
+    await screenshot(page, `steady-${from}`);
+  }
+});
+
 it("leads from a large value to its trace", async () => {
   const chart = JSON.stringify(["histogram", "p99", "", "http.server.request.duration"]);
   const page = await app.open(`/metrics?${new URLSearchParams({ chart }).toString()}`);

@@ -8,7 +8,8 @@ import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
 import { hasPage, servicePath } from "../app/links.js";
 import { useScope } from "../app/scope.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
+import { type Buckets, bucketsOf, inEveryBucket, perSecond } from "../ui/chart/buckets.js";
+import { type ChartData, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import type { Unit } from "../ui/chart/units.js";
 import { levelColour, seriesColour } from "../ui/colours.js";
@@ -26,7 +27,9 @@ const chartPixels = (): number => Math.max(300, window.innerWidth / 2 - 140);
 export default function OverviewPage(): ReactElement {
   const { resolved } = useTimeRange();
   const { audience } = useScope();
-  const seconds = bucketSeconds(resolved.endMs - resolved.beginMs, chartPixels());
+  const pixels = chartPixels();
+  const buckets = useMemo(() => bucketsOf(resolved, pixels), [resolved, pixels]);
+  const { seconds } = buckets;
   const where = audience === null ? "" : "WHERE audience = ?";
   const and = audience === null ? "" : "AND audience = ?";
   const parameters = audience === null ? [] : [audience];
@@ -36,7 +39,7 @@ FROM log_entries ${where} GROUP BY ALL ORDER BY min(coalesce(level, 9)), time`,
     { parameters },
   );
   const spans = useQuerySql(
-    `SELECT date_bin(INTERVAL ${seconds} SECOND, time) AS time, count(*) / ${seconds} AS rate,
+    `SELECT date_bin(INTERVAL ${seconds} SECOND, time) AS time, count(*) AS rate,
   avg(is_error::INTEGER) AS errors, quantile_cont(duration_ms, 0.95) AS p95
 FROM spans ${where} GROUP BY ALL ORDER BY time`,
     { parameters },
@@ -73,9 +76,15 @@ FROM l FULL JOIN s USING (service_name) ORDER BY coalesce(spans, 0) + coalesce(l
       <Tiles services={services} />
       <div className={css.charts}>
         <LogChart query={logs} />
-        <SpanChart query={spans} column="rate" title="Spans per second" unit="per-second" />
-        <SpanChart query={spans} column="p95" title="Duration of spans, 95th percentile" unit="milliseconds" />
-        <SpanChart query={spans} column="errors" title="Spans that failed" unit="fraction" />
+        <SpanChart query={spans} buckets={buckets} column="rate" title="Spans per second" unit="per-second" />
+        <SpanChart
+          query={spans}
+          buckets={buckets}
+          column="p95"
+          title="Duration of spans, 95th percentile"
+          unit="milliseconds"
+        />
+        <SpanChart query={spans} buckets={buckets} column="errors" title="Spans that failed" unit="fraction" />
       </div>
       <div className={css.tables}>
         <Part title="Services" query={services} height={272} {...(hasPage("/services") ? { more: "/services" } : {})}>
@@ -185,12 +194,14 @@ function LogChart({ query }: { readonly query: SqlState }): ReactElement {
 
 function SpanChart({
   query,
+  buckets,
   column,
   title,
   unit,
 }: {
   readonly query: SqlState;
-  readonly column: string;
+  readonly buckets: Buckets;
+  readonly column: "rate" | "p95" | "errors";
   readonly title: string;
   readonly unit: Unit;
 }): ReactElement {
@@ -199,10 +210,12 @@ function SpanChart({
     if (query.result === null) {
       return noData;
     }
-    const { times, series } = toSeries(query.result, { time: "time", value: column, name: null });
+    const found = toSeries(query.result, { time: "time", value: column, name: null });
     const colour = column === "errors" ? "var(--level-error)" : "var(--series-0)";
-    return { times, series: series.map((each) => ({ ...each, colour })) };
-  }, [query.result, column]);
+    const coloured = { ...found, series: found.series.map((each) => ({ ...each, colour })) };
+    const filled = inEveryBucket(coloured, buckets, column === "p95" ? Number.NaN : 0);
+    return column === "rate" ? perSecond(filled, buckets) : filled;
+  }, [query.result, buckets, column]);
   return (
     <Part title={title} query={query} height={150} {...(hasPage("/traces") ? { more: "/traces" } : {})}>
       <TimeChart

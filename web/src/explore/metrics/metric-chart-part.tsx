@@ -8,7 +8,7 @@ import type { Condition } from "../../ui/filters.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { isDrawn, toSeries } from "../../ui/chart/series.js";
+import { isDrawn, toSeries, withHoles } from "../../ui/chart/series.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { formatUnit, type Unit } from "../../ui/chart/units.js";
 import { IconButton, Select } from "../../ui/controls.js";
@@ -81,16 +81,16 @@ function Lines({
   readonly whose: Condition;
 }): ReactElement {
   const { resolved, setRange } = useTimeRange();
-  const { seconds } = bucketsOf(resolved, pixels, { leastSeconds });
-  const query = useQuerySql(...asked(chartSql(chart, seconds, whose)));
+  const buckets = useMemo(() => bucketsOf(resolved, pixels, { leastSeconds }), [resolved]);
+  const query = useQuerySql(...asked(chartSql(chart, buckets, whose)));
   const { result } = query;
-  const data = useMemo(
-    () =>
-      result === null
-        ? null
-        : toSeries(result, { time: "time", value: "value", name: chart.by === "" ? null : "series" }),
-    [result, chart.by],
-  );
+  const data = useMemo(() => {
+    if (result === null) {
+      return null;
+    }
+    const found = toSeries(result, { time: "time", value: "value", name: chart.by === "" ? null : "series" });
+    return withHoles(found);
+  }, [result, chart.by]);
   return (
     <>
       <LoadingLine running={query.running} />

@@ -1,5 +1,6 @@
 /** A chart of a metric: what can be asked of each kind, the SQL that asks it, and its text in the address. */
 import type { Condition } from "../../ui/filters.js";
+import type { Buckets } from "../../ui/chart/buckets.js";
 import type { Unit } from "../../ui/chart/units.js";
 import { type Scale, scales } from "./heatmap/scale.js";
 
@@ -82,8 +83,8 @@ const views: Readonly<Record<MetricKind, string>> = {
 
 const quantiles: Readonly<Record<string, number>> = { p50: 0.5, p95: 0.95, p99: 0.99 };
 
-/** Rows of time, series and value. @param seconds of a bucket */
-export function chartSql(chart: MetricChart, seconds: number, whose: Condition): Condition {
+/** Rows of time, series and value. */
+export function chartSql(chart: MetricChart, buckets: Buckets, whose: Condition): Condition {
   const { kind, by, name } = chart;
   const series =
     by === ""
@@ -92,14 +93,54 @@ export function chartSql(chart: MetricChart, seconds: number, whose: Condition):
         ? { sql: "coalesce(service_name, 'unknown_service')", parameters: [] }
         : { sql: "coalesce(attr(properties, ?), '(none)')", parameters: [by] };
   const only = kind === "histogram" ? " AND histogram IS NOT NULL" : "";
+  const rows = `FROM ${views[kind]} WHERE name = ? AND ${whose.sql}${only}`;
   return {
-    sql: `SELECT date_bin(to_seconds(${seconds}), time) AS time, ${series.sql} AS series, ${valueSql(chart, seconds)} AS value
-FROM ${views[kind]} WHERE name = ? AND ${whose.sql}${only} GROUP BY ALL ORDER BY time`,
+    sql: isSpread(chart)
+      ? spreadSql(chart, buckets, series.sql, rows)
+      : `SELECT date_bin(to_seconds(${buckets.seconds}), time) AS time, ${series.sql} AS series, ${valueSql(chart)} AS value
+${rows} GROUP BY ALL ORDER BY time`,
     parameters: [...series.parameters, name, ...whose.parameters],
   };
 }
 
-function valueSql({ kind, aggregation }: MetricChart, seconds: number): string {
+/** Whether a chart shows by how much something rose, in each of its buckets. */
+export const isSpread = ({ aggregation }: MetricChart): boolean => ["rate", "increase"].includes(aggregation);
+
+/** A point is the last of its series while the next is not due: so many times its own time may have passed. */
+const dueAfter = 1.5;
+
+/**
+ * Each point rose over a time that may be longer than a bucket, and series report at different times: its increase is
+ * spread over the buckets that its time meets. A rate goes on until the next point is due, so that it does not fall at
+ * the end of the range.
+ */
+function spreadSql(
+  { kind, aggregation }: MetricChart,
+  { seconds, asked }: Buckets,
+  series: string,
+  rows: string,
+): string {
+  const [begin, end] = [asked.beginMs / 1000, asked.endMs / 1000];
+  const isRate = aggregation === "rate";
+  const until = isRate
+    ? `CASE WHEN is_last AND ${end} - ended < ${dueAfter} * took THEN ${end} ELSE ended END`
+    : "ended";
+  const width = `(least(${end}, (bucket + 1) * ${seconds}) - greatest(${begin}, bucket * ${seconds}))`;
+  return `WITH points AS (
+  SELECT epoch_ns(time) / 1e9 AS ended, coalesce(nullif(seconds, 0), ${seconds}) AS took, ${kind === "counter" ? "increase" : "count"} AS rose,
+    lead(time) OVER (PARTITION BY series ORDER BY time) IS NULL AS is_last, ${series} AS line
+  ${rows}),
+spread AS (
+  SELECT line, rose / took AS rate, greatest(ended - took, ${begin}) AS since, least(${until}, ${end}) AS until FROM points),
+parts AS (
+  SELECT *, unnest(range(floor(since / ${seconds})::BIGINT, ceil(until / ${seconds})::BIGINT)) AS bucket
+  FROM spread WHERE since < until)
+SELECT make_timestamp(bucket * ${seconds * 1e6}) AS time, line AS series,
+  sum(rate * (least(until, (bucket + 1) * ${seconds}) - greatest(since, bucket * ${seconds})))${isRate ? ` / ${width}` : ""} AS value
+FROM parts GROUP BY bucket, line ORDER BY time`;
+}
+
+function valueSql({ kind, aggregation }: MetricChart): string {
   const quantile = quantiles[aggregation];
   if (quantile !== undefined) {
     return kind === "histogram"
@@ -107,10 +148,6 @@ function valueSql({ kind, aggregation }: MetricChart, seconds: number): string {
       : `exp_histogram_quantile(${quantile}, exp_histogram_merge(exp_histogram))`;
   }
   switch (aggregation) {
-    case "rate":
-      return kind === "counter" ? `sum(increase) / ${seconds}` : `sum(count) / ${seconds}`;
-    case "increase":
-      return "sum(increase)";
     case "mean":
       return "sum(sum) / nullif(sum(count), 0)";
     case "min":

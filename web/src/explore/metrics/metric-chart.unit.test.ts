@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 
+import { bucketsOf } from "../../ui/chart/buckets.js";
 import { aggregations, chartSql, chartText, chartUnit, kindOf, type MetricKind, parseChart } from "./metric-chart.js";
 
 it.each(Object.keys(aggregations) as MetricKind[])("reads back a chart of a %s", (kind) => {
@@ -38,7 +39,10 @@ it("tells kinds apart", () => {
 it("binds every value of people and data", () => {
   const name = "'; SELECT";
   const chart = { kind: "counter", aggregation: "rate", by: "it's", name } as const;
-  const { sql, parameters } = chartSql(chart, 60, { sql: "audience = ?", parameters: ["a"] });
+  const { sql, parameters } = chartSql(chart, bucketsOf({ beginMs: 0, endMs: 3_600_000 }, 240), {
+    sql: "audience = ?",
+    parameters: ["a"],
+  });
   expect(sql).not.toContain("it's");
   expect(parameters).toEqual(["it's", name, "a"]);
   expect(sql.match(/\?/g)).toHaveLength(3);

@@ -54,6 +54,13 @@ export default function ServicesPage(): ReactElement {
   const error = spans.error ?? calls.error;
   const isReady =
     spans.result !== null && (view === "list" ? (signals.result ?? signals.error) : calls.result) !== null;
+  const retry = (): void => {
+    for (const { error: failed, run } of [spans, calls]) {
+      if (failed !== null) {
+        run();
+      }
+    }
+  };
   const toPage = (name: string): void => void navigate({ to: servicePath(name) });
 
   return (
@@ -85,14 +92,14 @@ export default function ServicesPage(): ReactElement {
       </FindBar>
       <LoadingLine running={running} />
       <div className={css.notes}>
-        {error === null ? null : <ErrorPart error={error} title="The services could not be read" onRetry={spans.run} />}
+        {error === null ? null : <ErrorPart error={error} title="The services could not be read" onRetry={retry} />}
         {signals.error === null || view !== "list" ? null : (
           <Banner kind="warn" title="Rows of each signal are not shown">
             {signals.error.message}
           </Banner>
         )}
       </div>
-      {error !== null && services.length === 0 ? (
+      {error !== null && (services.length === 0 || !isReady) ? (
         <div />
       ) : !isReady ? (
         <Skeleton rows={8} />

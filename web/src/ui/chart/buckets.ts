@@ -9,6 +9,8 @@ export interface Buckets {
   readonly width: string;
   /** From the first bucket to the end of the last, or to the end of the range where that is earlier. */
   readonly range: ResolvedRange;
+  /** The range whose rows are asked for: it may begin within the first bucket. */
+  readonly asked: ResolvedRange;
   /** Beginnings, in milliseconds since the epoch. */
   readonly times: Float64Array;
 }
@@ -24,7 +26,7 @@ export function bucketsOf(range: ResolvedRange, pixels: number, o: { readonly le
   const beginMs = Math.floor(range.beginMs / stepMs) * stepMs;
   const count = Math.max(1, Math.ceil((range.endMs - beginMs) / stepMs));
   const times = Float64Array.from({ length: count }, (_, at) => beginMs + at * stepMs);
-  return { seconds, width: `${seconds} seconds`, range: { beginMs, endMs: range.endMs }, times };
+  return { seconds, width: `${seconds} seconds`, range: { beginMs, endMs: range.endMs }, asked: range, times };
 }
 
 /** The same series with a value for every bucket. @param fill of buckets without one; NaN leaves a gap. */
@@ -46,15 +48,17 @@ export function inEveryBucket(data: ChartData, buckets: Buckets, fill: number): 
   };
 }
 
-/** Sums of buckets per second; the last bucket may be shorter than the others. */
-export function perSecond(data: ChartData, buckets: Buckets): ChartData {
-  const lastAt = buckets.times.length - 1;
-  const lastSeconds = (buckets.range.endMs - (buckets.times[lastAt] ?? 0)) / 1000;
+/** Sums of buckets per second; the range may begin within the first bucket and end within the last. */
+export function perSecond(data: ChartData, { times, seconds, asked }: Buckets): ChartData {
+  const secondsAt = (at: number): number => {
+    const beginMs = times[at] ?? 0;
+    return (Math.min(asked.endMs, beginMs + seconds * 1000) - Math.max(asked.beginMs, beginMs)) / 1000;
+  };
   return {
     ...data,
     series: data.series.map((series) => ({
       ...series,
-      values: series.values.map((value, at) => value / (at === lastAt ? Math.max(1, lastSeconds) : buckets.seconds)),
+      values: series.values.map((value, at) => value / Math.max(1, secondsAt(at))),
     })),
   };
 }

@@ -107,6 +107,61 @@ export function stacked(series: readonly ChartSeries[]): readonly Float64Array[]
   });
 }
 
+/** A line goes on over this many of the usual steps of its series. */
+const mostSteps = 3;
+
+/** The step that half of the others are not longer than; 0: there is none. */
+function usualStep(times: readonly number[]): number {
+  const steps = times.slice(1).map((ms, at) => ms - (times[at] ?? 0));
+  return steps.sort((a, b) => a - b)[steps.length >> 1] ?? 0;
+}
+
+/** The same with a time without values in each long step, so that no line is drawn over it. */
+export function withHoles({ times, series, ...rest }: ChartData): ChartData {
+  const step = usualStep([...times]);
+  const all: number[] = [];
+  const places: number[] = [];
+  times.forEach((ms, at) => {
+    const before = all.at(-1);
+    if (before !== undefined && ms - before > mostSteps * step) {
+      all.push(before + step);
+    }
+    places[at] = all.length;
+    all.push(ms);
+  });
+  const spread = (values: Float64Array): Float64Array => {
+    const wider = new Float64Array(all.length).fill(Number.NaN);
+    values.forEach((value, at) => {
+      wider[places[at] ?? 0] = value;
+    });
+    return wider;
+  };
+  return {
+    ...rest,
+    times: Float64Array.from(all),
+    series: series.map((each) => ({ ...each, values: spread(each.values) })),
+  };
+}
+
+/**
+ * What is drawn of a line. A series that reports more seldom than others, or at other times, has no value where they have
+ * one: there its line goes on.
+ * @returns null: a gap; undefined: the line goes on
+ */
+export function lineValues(times: Float64Array, values: Float64Array): (number | null | undefined)[] {
+  const drawn = Array.from(values, (value): number | null | undefined => (Number.isFinite(value) ? value : null));
+  const present = [...drawn.keys()].filter((at) => drawn[at] !== null);
+  const msAt = (at: number): number => times[at] ?? 0;
+  const most = mostSteps * usualStep(present.map(msAt));
+  present.slice(1).forEach((at, i) => {
+    const before = present[i] ?? 0;
+    if (msAt(at) - msAt(before) <= most) {
+      drawn.fill(undefined, before + 1, at);
+    }
+  });
+  return drawn;
+}
+
 /** Whether there is anything to draw. */
 export const isDrawn = ({ series }: ChartData): boolean => series.some(({ values }) => values.some(Number.isFinite));
 

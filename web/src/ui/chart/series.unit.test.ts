@@ -3,7 +3,8 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { Column, type Value } from "../../arrow/column.js";
 import type { QueryResult } from "../../api/query.js";
 import { showTimesIn } from "../format.js";
-import { isDrawn, rangeOfDays, stacked, toSeries } from "./series.js";
+import { bucketsOf, perSecond } from "./buckets.js";
+import { isDrawn, lineValues, rangeOfDays, stacked, toSeries, withHoles } from "./series.js";
 
 const infinity = (2n ** 63n - 1n) * 1000n;
 
@@ -63,4 +64,32 @@ it("has no more series than make a picture, and says how many there are", () => 
   expect(data.series.map((each) => each.name)).toEqual(Array.from({ length: 50 }, (_, n) => `series ${n}`));
   expect(data.of).toBe(70);
   expect(data.series[3]?.values[143]).toBe(143);
+});
+
+it("draws the line of a series on over times that only others have, and no line over a hole", () => {
+  const minute = 60_000;
+  const times = [0, 0.25, 1, 1.25, 2, 3, 3.25, 9, 9.25, 10].map((minutes) => minutes * minute);
+  const own = [1, NaN, 1, NaN, 2, 2, NaN, 3, NaN, 3];
+  const drawn = lineValues(Float64Array.from(times), Float64Array.from(own));
+  expect(drawn).toEqual([1, undefined, 1, undefined, 2, 2, null, 3, undefined, 3]);
+  expect(lineValues(new Float64Array(0), new Float64Array(0))).toEqual([]);
+  expect(lineValues(Float64Array.of(0, 1), Float64Array.of(NaN, 5))).toEqual([null, 5]);
+});
+
+it("has a time without values in a hole of all series", () => {
+  const series = [{ name: "a", values: Float64Array.of(1, 2, 3, 4) }];
+  const { times, series: found } = withHoles({ times: Float64Array.of(0, 10, 40, 90), series });
+  expect([...times]).toEqual([0, 10, 40, 90]);
+  expect([...(found[0]?.values ?? [])]).toEqual([1, 2, 3, 4]);
+  const holed = withHoles({ times: Float64Array.of(0, 10, 20, 90), series });
+  expect([...holed.times]).toEqual([0, 10, 20, 30, 90]);
+  expect(lineValues(holed.times, holed.series[0]?.values ?? new Float64Array(0))).toEqual([1, 2, 3, null, 4]);
+});
+
+it("counts for a second what lies in the range of the first and the last bucket", () => {
+  const buckets = bucketsOf({ beginMs: 95_000, endMs: 245_000 }, 80, { leastSeconds: 60 });
+  expect([...buckets.times]).toEqual([60_000, 120_000, 180_000, 240_000]);
+  const series = [{ name: "a", values: Float64Array.of(25, 60, 60, 5) }];
+  const { series: found } = perSecond({ times: buckets.times, series }, buckets);
+  expect([...(found[0]?.values ?? [])]).toEqual([1, 1, 1, 1]);
 });

@@ -18,7 +18,7 @@ import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";
 import type { ResolvedRange } from "../time-range.js";
 import css from "./chart.module.css";
 import { Legend } from "./legend.js";
-import { type ChartData, stacked } from "./series.js";
+import { type ChartData, lineValues, stacked } from "./series.js";
 import { type TimeTick, timeTicks } from "./time-ticks.js";
 import { formatUnit, type Unit } from "./units.js";
 import { useRangeZoom } from "./use-zoom.js";
@@ -154,13 +154,10 @@ function drawnSeries(
       data: [seconds, ...order.map((at) => sums[at] ?? new Float64Array(0))],
     };
   }
-  const withGaps = shown.map(({ series }) =>
-    Array.from(series.values, (value) => (Number.isFinite(value) ? value : null)),
-  );
   return {
     names: shown.map(({ series }) => series.name),
     colours: shown.map(({ colour }) => colour),
-    data: [seconds, ...withGaps],
+    data: [seconds, ...shown.map(({ series }) => lineValues(data.times, series.values))],
   };
 }
 

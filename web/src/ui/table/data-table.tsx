@@ -60,7 +60,7 @@ export function DataTable(o: DataTableProps): ReactElement {
     ((changes: TableStateChanges) => setOwn((before) => ({ ...before, ...changesOf(changes, () => before) })));
   const id = useId();
   const scroll = useRef<HTMLDivElement | null>(null);
-  const [active, setActive] = useState<Cell>({ at: 0, column: 0 });
+  const [chosen, setActive] = useState<Cell>({ at: 0, column: 0 });
   const size = useSize(scroll);
   const { fit, shown, headers, isCut, ...shape } = useShownColumns(columns, size.width, state, change);
 
@@ -69,6 +69,11 @@ export function DataTable(o: DataTableProps): ReactElement {
     return by === undefined || state.sort === null ? null : sortRows(rows, by, state.sort.descending);
   }, [columns, rows, version, state.sort]);
   const rowAt = (at: number): number => order?.[at] ?? at;
+  /** Rows and columns may have become fewer. */
+  const active = {
+    at: Math.max(0, Math.min(chosen.at, rows - 1)),
+    column: Math.max(0, Math.min(chosen.column, shown.length - 1)),
+  };
 
   const scrollTo = useRef<(at: number) => void>(() => undefined);
 
