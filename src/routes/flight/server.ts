@@ -9,6 +9,7 @@ import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { createRareWarning } from "../../runtime/log/rare-warnings.js";
 import { closeConnectionsSafely } from "../grpc/closing-connections.js";
+import { refuseCompression } from "../grpc/compression.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { onFailedHandshake } from "../grpc/failed-handshakes.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
@@ -37,7 +38,7 @@ export interface FlightServer extends Component {
   readonly address: { readonly host: string; readonly port: number };
 }
 
-/** Time for the status of calls that were ended, in milliseconds: who reads nothing gets none. */
+/** Time in milliseconds for the status of calls that were ended, and to end one that has its answer. */
 const farewellMs = 1000;
 
 /**
@@ -98,7 +99,9 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     closeConnectionsSafely(server);
     refuseDoubledAuthorization(server);
     takeLongDeadlines(server);
+    refuseCompression(server);
     boundRequests(server);
+    endAnswered(server);
     const warn = createRareWarning(o.logger);
     endUnfinished(server, o.messageMs ?? defaultMessageMs, (from) => {
       warn("unfinished", { from }, `a call from ${from} was ended: its message did not come in time`);
@@ -140,13 +143,33 @@ function boundRequests(server: Server): void {
   /** By the credential that calls came with; unknown ones are refused before anything is held. */
   const callers = new Map<string, Held>();
   let total = 0;
+  const forget = (credential: string, stream: ServerHttp2Stream): void => {
+    const own = callers.get(credential);
+    const bytes = own?.calls.get(stream);
+    if (own === undefined || bytes === undefined) {
+      return;
+    }
+    total -= bytes;
+    own.bytes -= bytes;
+    own.calls.delete(stream);
+    if (own.calls.size === 0) {
+      callers.delete(credential);
+    }
+  };
+  const endLargest = (): void => {
+    const [credential, { calls }] = [...callers].reduce((a, b) => (b[1].bytes > a[1].bytes ? b : a));
+    const [most] = [...calls].reduce((a, b) => (b[1] > a[1] ? b : a));
+    most.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    // It closes later, and no other has to go for what it held.
+    forget(credential, most);
+  };
   for (const http2 of http2ServersOf(server)) {
     http2.prependListener("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       const isHandshake = headers[constants.HTTP2_HEADER_PATH] === handshakePath;
       const credential = headers.authorization ?? "";
       stream.on("data", ({ length }: Buffer) => {
-        // What comes behind an answer is dropped.
-        if (stream.headersSent) {
+        // What comes behind an answer, or behind its end, is dropped.
+        if (stream.headersSent || stream.closed) {
           return;
         }
         const own = callers.get(credential) ?? { bytes: 0, calls: new Map<ServerHttp2Stream, number>() };
@@ -162,23 +185,31 @@ function boundRequests(server: Server): void {
         if (isHandshake && bytes > maxHandshakeBytes) {
           stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
         } else if (total > maxHeldBytes) {
-          const { calls } = [...callers.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
-          const [most] = [...calls].reduce((a, b) => (b[1] > a[1] ? b : a));
-          most.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+          endLargest();
         }
       });
       stream.once("close", () => {
-        const own = callers.get(credential);
-        const bytes = own?.calls.get(stream);
-        if (own === undefined || bytes === undefined) {
-          return;
-        }
-        total -= bytes;
-        own.bytes -= bytes;
-        own.calls.delete(stream);
-        if (own.calls.size === 0) {
-          callers.delete(credential);
-        }
+        forget(credential, stream);
+      });
+    });
+  }
+}
+
+/**
+ * Ends calls that have their answer while the client goes on sending, or never ends: they would stay for as long as the
+ * client likes. It is given a moment, in which most end by themselves.
+ */
+function endAnswered(server: Server): void {
+  for (const http2 of http2ServersOf(server)) {
+    http2.prependListener("stream", (stream: ServerHttp2Stream) => {
+      stream.once("finish", () => {
+        const timer = setTimeout(() => {
+          stream.close(constants.NGHTTP2_NO_ERROR);
+        }, farewellMs);
+        timer.unref();
+        stream.once("close", () => {
+          clearTimeout(timer);
+        });
       });
     });
   }

@@ -5,6 +5,7 @@
  */
 import type { Server } from "@grpc/grpc-js";
 import type { ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
 
 import { http2ServersOf } from "./http2-servers.js";
 
@@ -14,12 +15,27 @@ import { http2ServersOf } from "./http2-servers.js";
  */
 export function closeConnectionsSafely(server: Server): void {
   for (const http2 of http2ServersOf(server)) {
-    http2.on("session", replaceClose);
+    let newest: Socket | null = null;
+    for (const event of ["connection", "secureConnection"]) {
+      http2.prependListener(event, (socket: Socket) => {
+        newest = socket;
+      });
+    }
+    // While the event of its socket is handled; the session itself gives it to nobody.
+    http2.on("session", (session: ServerHttp2Session) => {
+      replaceClose(session, newest);
+    });
   }
 }
 
-/** Says farewell first, and closes and ends the connection in one step when no call is under way. */
-function replaceClose(session: ServerHttp2Session): void {
+/** Time in milliseconds for the peer to close its end of a connection that was closed. */
+const lingerMs = 1000;
+
+/**
+ * Says farewell first, and closes and ends the connection in one step when no call is under way. What it has written
+ * leaves, and a peer that does not close its end does not keep the socket.
+ */
+function replaceClose(session: ServerHttp2Session, socket: Socket | null): void {
   const close = session.close.bind(session);
   let calls = 0;
   let closing = false;
@@ -29,6 +45,11 @@ function replaceClose(session: ServerHttp2Session): void {
       if (calls === 0 && !session.destroyed) {
         close();
         session.destroy();
+        const timer = setTimeout(() => socket?.destroy(), lingerMs);
+        timer.unref();
+        socket?.once("close", () => {
+          clearTimeout(timer);
+        });
       }
     });
   };

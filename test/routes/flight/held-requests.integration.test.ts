@@ -1,7 +1,8 @@
 /** What callers send before they are answered is bounded, and of unknown ones nothing is kept. */
 import { once } from "node:events";
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import net from "node:net";
+import { gzipSync } from "node:zlib";
 
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -112,6 +113,45 @@ it.each(["GetFlightInfo", "DoGet", "DoAction"])("a call of %s whose message is n
   await once(refused, "close");
   expect(own.closed).toBe(false);
   own.destroy();
+});
+
+it.each([
+  ["Handshake", {}],
+  ["GetFlightInfo", { authorization: "Bearer known" }],
+  ["DoPut", { authorization: "Bearer known" }],
+])("a compressed message of %s is refused and not inflated", async (method, headers) => {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": `/arrow.flight.protocol.FlightService/${method}`,
+    "content-type": "application/grpc",
+    te: "trailers",
+    "grpc-encoding": "gzip",
+    ...headers,
+  });
+  const message = gzipSync(Buffer.alloc(16 << 20));
+  const prefix = Buffer.alloc(5, 1);
+  prefix.writeUInt32BE(message.length, 1);
+  stream.end(Buffer.concat([prefix, message]));
+  const [answer] = (await once(stream, "response")) as [Record<string, string>];
+  expect(Number(answer["grpc-status"])).toBe(status.UNIMPLEMENTED);
+  expect(decodeURIComponent(answer["grpc-message"] ?? "")).toContain("gzip: send messages uncompressed");
+  expect(answer["grpc-accept-encoding"]).toBe("identity");
+});
+
+it("a call that has its answer ends, though its client does not", async () => {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/arrow.flight.protocol.FlightService/DoPut",
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: "Bearer known",
+  });
+  stream.write(Buffer.alloc(5));
+  const closed = once(stream, "close");
+  const [answer] = (await once(stream, "response")) as [Record<string, string>];
+  expect(Number(answer["grpc-status"])).toBe(status.INVALID_ARGUMENT);
+  await closed;
+  expect(stream.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
 });
 
 it("the call that has sent most ends when all together hold too much", async () => {

@@ -46,3 +46,15 @@ it("cuts connections beyond its limit", async () => {
   }
   await server.stop();
 });
+
+it("stops at once, though the peer of an idle connection does not close its end", async () => {
+  const server = await startFlightServer({ ...options, drainMs: () => 60_000 });
+  const socket = connect({ port: server.address.port, host: "127.0.0.1", allowHalfOpen: true });
+  await once(socket, "data");
+  socket.resume();
+  const ended = once(socket, "end");
+  await server.stop();
+  await ended;
+  expect(socket.writable).toBe(true);
+  socket.destroy();
+});
