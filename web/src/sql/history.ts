@@ -1,4 +1,4 @@
-/** What was asked in this browser: the texts, never what was answered. */
+/** What was asked in this browser, in any of its tabs: the texts, never what was answered. */
 import { useSyncExternalStore } from "react";
 
 export interface PastQuery {
@@ -14,9 +14,19 @@ const mostKept = 100;
 const longestKept = 20_000;
 const listeners = new Set<() => void>();
 const cache = new Map<string, readonly PastQuery[]>();
+/** The browser keeps nothing, or no more: what is remembered is in `cache` alone. */
+let isUnkept = false;
 
 /** Everybody who logs in here has their own. */
-const keyOf = (subject: string): string => `telemetry.sql.history ${subject}`;
+const prefix = "telemetry.sql.history ";
+const keyOf = (subject: string): string => `${prefix}${subject}`;
+
+window.addEventListener("storage", ({ key }) => {
+  if (key?.startsWith(prefix) === true) {
+    cache.delete(key.slice(prefix.length));
+    changed();
+  }
+});
 
 /** Newest first. */
 export function useHistory(subject: string): readonly PastQuery[] {
@@ -32,7 +42,9 @@ export function useHistory(subject: string): readonly PastQuery[] {
 /** Remembers a query; the same text is there once. */
 export function remember(subject: string, query: PastQuery): void {
   if (query.sql.length <= longestKept) {
-    write(subject, [query, ...read(subject).filter(({ sql }) => sql !== query.sql)].slice(0, mostKept));
+    // Another tab may have remembered something, and the event that says so be still on its way.
+    const past = isUnkept ? read(subject) : kept(subject);
+    write(subject, [query, ...past.filter(({ sql }) => sql !== query.sql)].slice(0, mostKept));
   }
 }
 
@@ -44,9 +56,15 @@ function write(subject: string, queries: readonly PastQuery[]): void {
   cache.set(subject, queries);
   try {
     localStorage.setItem(keyOf(subject), JSON.stringify(queries));
+    isUnkept = false;
   } catch {
     // Full, or not allowed: it is remembered for as long as the page is open.
+    isUnkept = true;
   }
+  changed();
+}
+
+function changed(): void {
   for (const listener of listeners) {
     listener();
   }
