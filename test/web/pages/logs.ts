@@ -56,6 +56,18 @@ it("shows a record in full, with markup as text, and filters by what is in it", 
   await list(page).getByRole("gridcell", { name: "8443" }).waitFor();
 });
 
+it.each([1280, 400])("keeps a long name of a service within the panel of a record (%i px wide)", async (width) => {
+  const service = `${"a".repeat(200)}-service`;
+  await sayOf(service)(`said at ${width} pixels`, 1, 0);
+  const page = await app.open(`/logs?q=said+at+${width}`, { width });
+  await list(page).getByText(`said at ${width} pixels`).click();
+  const panel = page.getByRole("complementary", { name: "Log record" });
+  const name = panel.getByText(service).first();
+  await name.waitFor();
+  const [inner, outer] = [await name.boundingBox(), await panel.boundingBox()];
+  expect((inner?.x ?? 0) + (inner?.width ?? 1e6)).toBeLessThanOrEqual((outer?.x ?? 0) + (outer?.width ?? 0));
+});
+
 it("shows the first of very many attributes, and all when asked", async () => {
   const attributes = Array.from({ length: 1234 }, (_, at) => ({ key: `key.${at}`, value: { stringValue: "v" } }));
   const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "very many attributes" }, attributes };
