@@ -227,6 +227,22 @@ it("shows a record that came late among many that were shown", async () => {
   expect(await page.getByText(/More came than it shows/).count()).toBe(0);
 });
 
+it("goes on live when a search leaves nothing to scroll", async () => {
+  const page = await app.open("/logs?live=1");
+  await list(page).getByRole("row").nth(1).waitFor();
+  await list(page).evaluate((grid: { scrollTop: number }) => {
+    grid.scrollTop = 400;
+  });
+  await page.getByText("Paused while you look further down").waitFor();
+  const field = page.getByRole("searchbox", { name: "Search in messages" });
+  await field.fill("not said yet");
+  await field.press("Enter");
+  await page.getByText("Waiting for the first record").waitFor();
+  await sayOf("gateway")("not said yet", 1, 0);
+  await list(page).getByText("not said yet").waitFor();
+  expect(await page.getByText("Paused while you look further down").count()).toBe(0);
+});
+
 it("says that a tail has a gap after the page was out of sight", async () => {
   const page = await app.open("/processes");
   await page.clock.install();

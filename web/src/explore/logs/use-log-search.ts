@@ -1,5 +1,5 @@
 /** Which log records the address asks for. */
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
@@ -63,6 +63,13 @@ export function useLogRecords({ isPatterns, isLive, limit, condition }: LogSearc
   const known = useMemo(() => logRows([], list.result), [list.result]);
   const tail = useTail({ on: isLive, paused, condition, known, dataSource: source });
   const rows = useMemo(() => logRows(tail.entries, list.result), [tail.entries, list.result]);
+  // Without rows nobody can scroll to the top, which is what ends the pause.
+  const isEmpty = rows.count === 0;
+  useEffect(() => {
+    if (isEmpty) {
+      setPaused(false);
+    }
+  }, [isEmpty]);
   return { list, rows, tail: isLive ? tail : null, paused, setPaused };
 }
 
