@@ -425,6 +425,38 @@ it.each([
   expect(await page.getByRole("grid").isVisible()).toBe(true);
 });
 
+it.each([
+  ["a trace", "treegrid", ([id = ""]: readonly string[]) => `/traces/${id}`],
+  ["two traces", "grid", ([a = "", b = ""]: readonly string[]) => `/traces/compare?a=${a}&b=${b}`],
+] as const)(
+  "leaves %s below the error, as somebody left it, until it can be read again",
+  async (_, role, addressOf) => {
+    const page = await app.open(addressOf(app.shop.traceIds), { allow: /500/ });
+    const refresh = async (): Promise<void> => {
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("Refresh");
+      await page.keyboard.press("Enter");
+    };
+    const rows = page.getByRole(role).getByRole("row");
+    await rows.nth(1).waitFor();
+    await page.getByRole(role).press("End");
+    const active = await page.getByRole(role).getAttribute("aria-activedescendant");
+    await page.getByRole(role).evaluate((element) => element.setAttribute("data-kept", ""));
+    await page.route("**/api/query", (route) =>
+      route.fulfill({ status: 500, json: { code: "INTERNAL", message: "no", request_id: null } }),
+    );
+    await refresh();
+    const alert = page.getByRole("alert").filter({ hasText: "could not be read" });
+    await alert.waitFor();
+    expect(await rows.nth(1).isVisible()).toBe(true);
+    await page.unroute("**/api/query");
+    await refresh();
+    await alert.waitFor({ state: "detached" });
+    const kept = page.locator("[data-kept]");
+    await expect.poll(() => kept.getAttribute("aria-activedescendant")).toBe(active);
+  },
+);
+
 it("shows no figures of another service below the name of this one", async () => {
   const page = await app.open("/services/checkout");
   const callers = page.getByRole("grid", { name: "Called by" });

@@ -37,13 +37,12 @@ export default function TracePage(): ReactElement {
 function TraceOf({ id }: { readonly id: string }): ReactElement {
   const search = useSearchParameters();
   const { query: tree, trace, isMissing, range } = useTrace(id, textOf(search["at"]));
-  if (tree.error !== null) {
-    return (
+  const failure =
+    tree.error === null ? null : (
       <div className={css.note}>
         <ErrorPart error={tree.error} title="The trace could not be read" onRetry={tree.run} />
       </div>
     );
-  }
   if (isMissing) {
     return (
       <EmptyState icon={<ListTree />} title="There is no such trace">
@@ -53,24 +52,30 @@ function TraceOf({ id }: { readonly id: string }): ReactElement {
       </EmptyState>
     );
   }
-  return trace === null ? (
-    <>
-      <LoadingLine running={tree.running} />
-      <Skeleton rows={14} />
-    </>
-  ) : (
-    <TraceView id={id} trace={trace} range={range} />
-  );
+  if (trace === null) {
+    return (
+      failure ?? (
+        <>
+          <LoadingLine running={tree.running} />
+          <Skeleton rows={14} />
+        </>
+      )
+    );
+  }
+  return <TraceView id={id} trace={trace} range={range} failure={failure} />;
 }
 
 function TraceView({
   id,
   trace,
   range,
+  failure,
 }: {
   readonly id: string;
   readonly trace: Trace;
   readonly range: { readonly beginMs: number; readonly endMs: number } | null;
+  /** Why it could not be read again. */
+  readonly failure: ReactElement | null;
 }): ReactElement {
   const search = useSearchParameters();
   const change = useChangeSearch();
@@ -105,6 +110,7 @@ function TraceView({
     );
   return (
     <div className={css.page}>
+      {failure}
       <Head id={id} trace={trace} colours={colours} />
       {trace.spans.some(({ isOrphan }) => isOrphan) ? (
         <div className={css.note}>

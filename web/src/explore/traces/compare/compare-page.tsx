@@ -46,13 +46,12 @@ function Comparison({ a, b }: { readonly a: Compared; readonly b: Compared }): R
   const [ofA, ofB] = [useTrace(a.id, a.at), useTrace(b.id, b.at)];
   const failed = [ofA, ofB].find(({ query }) => query.error !== null);
   const missing = ofA.isMissing ? a : ofB.isMissing ? b : null;
-  if (failed !== undefined) {
-    return (
+  const failure =
+    failed === undefined ? null : (
       <div className={css.note}>
         <ErrorPart error={failed.query.error} title="A trace could not be read" onRetry={failed.query.run} />
       </div>
     );
-  }
   if (missing !== null) {
     return (
       <EmptyState icon={<GitCompareArrows />} title="One of the traces is not there">
@@ -61,14 +60,17 @@ function Comparison({ a, b }: { readonly a: Compared; readonly b: Compared }): R
       </EmptyState>
     );
   }
-  return ofA.trace === null || ofB.trace === null ? (
-    <>
-      <LoadingLine running={ofA.query.running || ofB.query.running} />
-      <Skeleton rows={14} />
-    </>
-  ) : (
-    <Compare a={a} b={b} ofA={ofA.trace} ofB={ofB.trace} />
-  );
+  if (ofA.trace === null || ofB.trace === null) {
+    return (
+      failure ?? (
+        <>
+          <LoadingLine running={ofA.query.running || ofB.query.running} />
+          <Skeleton rows={14} />
+        </>
+      )
+    );
+  }
+  return <Compare a={a} b={b} ofA={ofA.trace} ofB={ofB.trace} failure={failure} />;
 }
 
 function Compare({
@@ -76,11 +78,14 @@ function Compare({
   b,
   ofA,
   ofB,
+  failure,
 }: {
   readonly a: Compared;
   readonly b: Compared;
   readonly ofA: Trace;
   readonly ofB: Trace;
+  /** Why they could not be read again. */
+  readonly failure: ReactElement | null;
 }): ReactElement {
   const search = useSearchParameters();
   const change = useChangeSearch();
@@ -94,6 +99,7 @@ function Compare({
     change({ row: row === null ? undefined : String(row) }, { replace: true });
   return (
     <div className={css.page}>
+      <div>{failure}</div>
       <div className={css.totals}>
         <table>
           <thead>
