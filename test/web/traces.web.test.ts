@@ -208,6 +208,59 @@ it("keeps what somebody does with a trace while it is read again, and has more s
 });
 
 it.each([
+  ["at its begin", "4a", 0],
+  ["in its middle", "4b", 150],
+] as const)("shows all spans of a trace of four hours that is opened %s", async (_, digits, atMinute) => {
+  const beginMs = Date.now() - 5 * 3_600_000;
+  const span = (id: number, name: string, begin: number, end: number): object => ({
+    traceId: digits.repeat(16),
+    spanId: String(id).padStart(16, "0"),
+    ...(id === 1 ? {} : { parentSpanId: "1".padStart(16, "0") }),
+    name,
+    startTimeUnixNano: `${beginMs + begin * 60_000}000000`,
+    endTimeUnixNano: `${beginMs + end * 60_000}000000`,
+  });
+  const job = [span(1, "job", 0, 240), span(2, "first", 1, 9), span(3, "middle", 140, 160), span(4, "last", 230, 240)];
+  await app.send("/v1/traces", { resourceSpans: [{ scopeSpans: [{ spans: job }] }] });
+  const at = new Date(beginMs + atMinute * 60_000).toISOString();
+  const page = await app.open(`/traces/${digits.repeat(16)}?at=${at}`);
+  await expect.poll(() => spans(page).getByRole("row").count()).toBe(4);
+});
+
+it("looks everywhere for a trace once, and only if it may not be whole", async () => {
+  const page = await app.open("/traces?filter=service_name=gateway");
+  const asked: string[] = [];
+  page.on("request", (request) => {
+    const body = request.postData() ?? "";
+    if (body.includes("trace_tree(")) {
+      asked.push(body.includes('"begin":') ? "around" : "everywhere");
+    }
+  });
+  const refresh = async (): Promise<void> => {
+    const before = asked.length;
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("Refresh");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => asked.length).toBeGreaterThan(before);
+  };
+  await list(page).getByRole("row").nth(1).waitFor();
+  await list(page).press("Enter");
+  await spans(page).getByRole("row").first().waitFor();
+  await refresh();
+  expect(asked.splice(0)).toEqual(["around", "around"]);
+  const traceId = "4c".repeat(16);
+  const time = `${Date.now()}000000`;
+  const ids = { traceId, spanId: "4c".repeat(8), parentSpanId: "4d".repeat(8) };
+  const orphan = { ...ids, name: "orphan", startTimeUnixNano: time, endTimeUnixNano: time };
+  await app.send("/v1/traces", { resourceSpans: [{ scopeSpans: [{ spans: [orphan] }] }] });
+  await page.goto(`${app.url}/traces/${traceId}?at=${new Date().toISOString()}`);
+  await page.getByText("Spans whose parent is not there").waitFor();
+  await expect.poll(() => asked.length).toBe(2);
+  await refresh();
+  expect(asked).toEqual(["around", "everywhere", "everywhere"]);
+});
+
+it.each([
   ["light", 1280, "admin"],
   ["dark", 360, "guest"],
 ] as const)("compares two traces of the list (%s, %i pixels)", async (theme, width, as) => {

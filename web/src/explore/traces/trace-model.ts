@@ -77,6 +77,22 @@ export function traceOf(result: QueryResult): Trace {
   };
 }
 
+/**
+ * Whether a trace that was looked for in a range may have spans beyond it: it begins or ends in an outer quarter of the
+ * range, or a span lacks its parent.
+ */
+export function mayReachBeyond(
+  { spans, beginMs, durationMs }: Trace,
+  range: { readonly beginMs: number; readonly endMs: number },
+): boolean {
+  const nearMs = (range.endMs - range.beginMs) / 4;
+  return (
+    beginMs < range.beginMs + nearMs ||
+    beginMs + durationMs > range.endMs - nearMs ||
+    spans.some(({ isOrphan }) => isOrphan)
+  );
+}
+
 /** Parents and ends of subtrees, by depths in the order of the tree. */
 export function shapeOf(depths: readonly number[]): { readonly parents: number[]; readonly ends: number[] } {
   const open: number[] = [];

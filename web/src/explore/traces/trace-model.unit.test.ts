@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { criticalPath, flames, placesNow, shapeOf, type Span, visibleSpans } from "./trace-model.js";
+import { criticalPath, flames, mayReachBeyond, placesNow, shapeOf, type Span, visibleSpans } from "./trace-model.js";
 
 /** Depth, begin and end of each span. */
 function spansOf(...rows: readonly (readonly [number, number, number])[]): readonly Span[] {
@@ -30,6 +30,22 @@ it("finds parents and ends of subtrees, and hides what is below a collapsed span
   const spans = spansOf([0, 0, 9], [1, 0, 5], [2, 1, 2], [1, 5, 8], [0, 9, 10]);
   expect(visibleSpans(spans, new Set([1]))).toEqual([0, 1, 3, 4]);
   expect(visibleSpans(spans, new Set([0]))).toEqual([0, 4]);
+});
+
+it("tells traces that may reach beyond where they were looked for", () => {
+  const hourMs = 3_600_000;
+  const range = { beginMs: 0, endMs: 2 * hourMs };
+  const reaches = (beginMs: number, durationMs: number, isOrphan = false): boolean => {
+    const spans = spansOf([0, 0, durationMs]).map((span) => ({ ...span, isOrphan }));
+    return mayReachBeyond({ spans, beginMs, durationMs, services: [], errors: 0, properties: () => null }, range);
+  };
+  expect(reaches(hourMs, 5000)).toBe(false);
+  expect(reaches(hourMs - 5000, 0.4 * hourMs)).toBe(false);
+  expect(reaches(hourMs, 2 * hourMs)).toBe(true);
+  expect(reaches(hourMs, 0.6 * hourMs)).toBe(true);
+  expect(reaches(0.4 * hourMs, 0.7 * hourMs)).toBe(true);
+  expect(reaches(-hourMs, 0.1 * hourMs)).toBe(true);
+  expect(reaches(hourMs, 5000, true)).toBe(true);
 });
 
 it("finds spans again by their ids when others have come in before them", () => {

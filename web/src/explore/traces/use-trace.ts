@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { isTraceId } from "../trace-address.js";
-import { type Trace, traceOf, traceSql } from "./trace-model.js";
+import { mayReachBeyond, type Trace, traceOf, traceSql } from "./trace-model.js";
 
 interface TraceState {
   readonly query: SqlState;
@@ -18,7 +18,7 @@ interface TraceState {
 const reachMs = 3_600_000;
 
 /**
- * Looks around some time of the trace, and everywhere when it is not there.
+ * Looks around some time of the trace, and everywhere when it is not there, or may not be there as a whole.
  * @param at that time in ISO 8601; null: unknown. Another trace takes another component.
  */
 export function useTrace(id: string, at: string | null): TraceState {
@@ -27,11 +27,6 @@ export function useTrace(id: string, at: string | null): TraceState {
   const range = everywhere ? null : { beginMs: atMs - reachMs, endMs: atMs + reachMs };
   const query = useQuerySql(traceSql, { parameters: [id], range, enabled: isTraceId(id) });
   const isNotThere = query.summary !== null && query.result?.rows === 0;
-  useEffect(() => {
-    if (isNotThere) {
-      setEverywhere(true);
-    }
-  }, [isNotThere]);
   // A tree that is not whole yet is none: the one before stays, and what somebody does with it.
   const latest = useRef<Trace | null>(null);
   const trace = useMemo(() => {
@@ -40,5 +35,11 @@ export function useTrace(id: string, at: string | null): TraceState {
     }
     return latest.current;
   }, [query.summary]);
+  const isInPart = query.summary !== null && trace !== null && range !== null && mayReachBeyond(trace, range);
+  useEffect(() => {
+    if (isNotThere || isInPart) {
+      setEverywhere(true);
+    }
+  }, [isNotThere, isInPart]);
   return { query, trace, isMissing: !isTraceId(id) || (isNotThere && everywhere && !query.running), range };
 }
