@@ -340,6 +340,34 @@ it("takes a variable of numbers that is empty for NULL", async () => {
   await page.getByText("found 3").waitFor();
 });
 
+it("takes numbers and times that a variable offers as they are, whatever they look like", async () => {
+  const page = await app.open("/screens");
+  const offered = {
+    large: ["number", "1500"],
+    exact: ["number", "9007199254740993"],
+    at: ["text", "TIMESTAMP_NS '2026-01-02 03:04:05.123456789'"],
+  } as const;
+  const variables = Object.entries(offered).map(([name, [type, x]]) => {
+    return { kind: "variable", id: name, name, label: name, type, value: "", sql: `SELECT ${x} AS x` };
+  });
+  const sql = `SELECT CASE WHEN $large = 1500 AND 9007199254740993 = $exact AND ${offered.at[1]} = $at::TIMESTAMP_NS THEN 'all are the same' END AS answer`;
+  const config = { format: 1, cells: [...variables, { kind: "table", id: "t", title: "Chosen", sql }] };
+  expect(await put(page, "exact", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/exact`);
+  for (const [name, looks] of [
+    ["large", "1,500"],
+    ["exact", "9,007,199,254,740,993"],
+    ["at", /^2026-01-0\d \d\d:\d\d:05\.123$/],
+  ] as const) {
+    await page.getByRole("combobox", { name }).click();
+    await page.getByRole("option", { name: looks }).click();
+  }
+  await page.getByRole("region", { name: "Chosen" }).getByText("all are the same").waitFor();
+  // What an address says is the same afterwards.
+  await page.reload();
+  await page.getByRole("region", { name: "Chosen" }).getByText("all are the same").waitFor();
+});
+
 it("keeps what somebody edits when the screen is deleted, and when another version is looked for", async () => {
   const page = await app.open("/screens", { allow: /40[49]/ });
   const config = { format: 1, cells: cells.slice(0, 1) };

@@ -20,6 +20,7 @@ import { type CellContext, noColumns, QueryPart, ResultTable, useCellQuery } fro
 import { MapView } from "./map/map-cell.js";
 import { Markdown } from "./markdown.js";
 import css from "./screen.module.css";
+import { choicesOf } from "./variables.js";
 import type { Cell, ChartCell, LeafCell, LogCell, TableCell, TraceCell, VariableCell } from "./screen-model.js";
 
 export function CellView({ cell, context }: { readonly cell: Cell; readonly context: CellContext }): ReactElement {
@@ -189,7 +190,7 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
     }
     setTyped(null);
   };
-  const found = useMemo(() => valuesOf(result), [result]);
+  const found = useMemo(() => choicesOf(result), [result]);
   const offered = found.slice(0, maxChoices);
   const all = `${formatNumber(found.length)}${query.state.summary?.cut === true ? " or more" : ""}`;
   const more = found.length > maxChoices ? `${maxChoices} of ${all} values are offered; type any` : null;
@@ -217,7 +218,11 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
         <Select
           label={label}
           value={value}
-          options={[...new Set(["", value, ...offered])].map((each) => ({ value: each, label: each || "All" }))}
+          options={[
+            { value: "", label: "All" },
+            ...(value === "" || offered.some((each) => each.value === value) ? [] : [{ value, label: value }]),
+            ...offered.filter((each) => each.value !== ""),
+          ]}
           onChange={(next) => context.onValue(cell.name, next)}
         />
       )}
@@ -225,7 +230,7 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
         <>
           <datalist id={list}>
             {offered.map((each) => (
-              <option key={each} value={each} />
+              <option key={each.value} {...each} />
             ))}
           </datalist>
           <span id={`${list}-more`} className={css.hint}>
@@ -239,9 +244,3 @@ function VariableView({ cell, context }: { readonly cell: VariableCell; readonly
 
 /** Most values that are offered. */
 const maxChoices = 500;
-
-/** Of the first column, each once. */
-function valuesOf(result: QueryResult | null): readonly string[] {
-  const [column] = result?.columns ?? [];
-  return [...new Set(Array.from({ length: result?.rows ?? 0 }, (_, row) => textAt(column, row)))];
-}

@@ -22,7 +22,7 @@ import { downloadScreens } from "./screen-files.js";
 import { differencesOf, type ScreenConfig, type ScreenState, variablesOf } from "./screen-model.js";
 import { useFolders, useScreen, useScreenVersions } from "./screens-api.js";
 import { parsedConfig, useEditing } from "./use-editing.js";
-import type { VariableValue } from "./variables.js";
+import { numberOf, type VariableValue } from "./variables.js";
 
 export default function ScreenPage(): ReactElement {
   const { name = "" } = useParams({ strict: false });
@@ -317,11 +317,6 @@ function useMayWrite(screen: Screen): boolean {
   const person = usePerson();
   const { data } = useMyAudiences();
   return data?.is_admin === true || person.email === screen.owner;
-}
-
-/** Null for none, so that SQL can tell; what is no number stays as it is, for the error of whoever takes it. */
-function numberOf(text: string): VariableValue {
-  return text.trim() === "" ? null : Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
 /** Values of variables: those of the address (`var-name`), else those that the screen begins with. */

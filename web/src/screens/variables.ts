@@ -1,11 +1,46 @@
 /** `$name` in the SQL of a cell: each becomes a `?` with its value, so no value but NULL is ever text of a statement. */
+import type { QueryResult } from "../api/query.js";
+import { cellText, filterText } from "../ui/table/table-columns.js";
 
-export type VariableValue = string | number | null;
+/** A bigint is a whole number that a number cannot hold. */
+export type VariableValue = string | number | bigint | null;
+
+/** What somebody has chosen or typed for a variable of numbers: null for none; what is no number stays, for the error. */
+export function numberOf(text: string): VariableValue {
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isFinite(number)) {
+    return text.trim() === "" ? null : text;
+  }
+  return !Number.isSafeInteger(number) && /^\s*[-+]?\d{1,38}\s*$/.test(text) ? BigInt(text) : number;
+}
+
+interface Choice {
+  /** As SQL takes it. */
+  readonly value: string;
+  readonly label: string;
+}
+
+/** What a variable offers: of the first column of its query, each value once; empty for null. */
+export function choicesOf(result: QueryResult | null): readonly Choice[] {
+  const [column] = result?.columns ?? [];
+  if (result === null || column === undefined) {
+    return [];
+  }
+  const choices = new Map<string, Choice>();
+  for (let row = 0; row < result.rows; row++) {
+    const cell = column.value(row);
+    const value = filterText(cell, column.type) ?? "";
+    if (!choices.has(value)) {
+      choices.set(value, { value, label: cellText(cell, column.type) ?? "" });
+    }
+  }
+  return [...choices.values()];
+}
 
 /** SQL with the values of its `?`; `missing` has names that are no variables. */
 export interface BoundSql {
   readonly sql: string;
-  readonly parameters: readonly VariableValue[];
+  readonly parameters: readonly (string | number)[];
   readonly missing: readonly string[];
 }
 
@@ -18,7 +53,7 @@ const tokens =
 
 /** @param values by name, without the `$` */
 export function bindVariables(sql: string, values: ReadonlyMap<string, VariableValue>): BoundSql {
-  const parameters: VariableValue[] = [];
+  const parameters: (string | number)[] = [];
   const missing = new Set<string>();
   const bound = sql.replace(tokens, (token: string, _tag: string | undefined, name: string | undefined) => {
     if (name === undefined) {
@@ -31,6 +66,11 @@ export function bindVariables(sql: string, values: ReadonlyMap<string, VariableV
     }
     if (value === null) {
       return "NULL"; // a parameter without a value would be a text
+    }
+    if (typeof value === "bigint") {
+      // JSON has no such number, and text does not bind where a number is asked for.
+      parameters.push(String(value));
+      return `CAST(CAST(? AS VARCHAR) AS ${BigInt.asIntN(64, value) === value ? "BIGINT" : "HUGEINT"})`;
     }
     parameters.push(value);
     return "?";

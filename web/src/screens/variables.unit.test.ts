@@ -1,6 +1,8 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
-import { bindVariables, readOnly } from "./variables.js";
+import { Column, type Value } from "../arrow/column.js";
+import type { ColumnType } from "../arrow/column-data.js";
+import { bindVariables, choicesOf, numberOf, readOnly } from "./variables.js";
 
 const values = new Map<string, string | number>([
   ["service", "shop"],
@@ -49,4 +51,42 @@ it.each([
 it("writes NULL for a variable without a value, which is of any type", () => {
   const bound = bindVariables("$least IS NULL OR n >= $least", new Map([["least", null]]));
   expect(bound).toEqual({ sql: "NULL IS NULL OR n >= NULL", parameters: [], missing: [] });
+});
+
+it.each([
+  ["", null],
+  ["1500", 1500],
+  ["-0.5", -0.5],
+  ["9007199254740993", 9007199254740993n],
+  [" -9007199254740993 ", -9007199254740993n],
+  ["1e300", 1e300],
+  ["1,500", "1,500"],
+])("takes %j for a variable of numbers", (text, value) => {
+  expect(numberOf(text)).toBe(value);
+});
+
+it("binds a whole number that JSON has no number for, to the last digit", () => {
+  const bind = (value: bigint) => bindVariables("n = $n", new Map([["n", value]]));
+  expect(bind(9007199254740993n)).toEqual({
+    sql: "n = CAST(CAST(? AS VARCHAR) AS BIGINT)",
+    parameters: ["9007199254740993"],
+    missing: [],
+  });
+  expect(bind(2n ** 64n - 1n).sql).toBe("n = CAST(CAST(? AS VARCHAR) AS HUGEINT)");
+});
+
+const int: ColumnType = { kind: "int", bits: 64, signed: true };
+const time: ColumnType = { kind: "timestamp", unit: "ns", zoned: false };
+
+it.each<[string, ColumnType, Value, string]>([
+  ["numbers", int, 1500, "1500"],
+  ["big numbers", int, 9007199254740993n, "9007199254740993"],
+  ["times", time, 1_767_323_045_123_456_789n, "2026-01-02T03:04:05.123456789Z"],
+  ["dates", { kind: "date", unit: "day" }, 1_767_312_000_000_000_000n, "2026-01-02"],
+  ["times of day", { kind: "time", unit: "us" }, 11_045_000_000_000n, "03:04:05.000000000"],
+  ["no value", int, null, ""],
+])("offers %s as SQL takes them, each once", (_what, type, value, offered) => {
+  const column = new Column("c", type);
+  vi.spyOn(column, "value").mockReturnValue(value);
+  expect(choicesOf({ columns: [column], rows: 2 }).map((each) => each.value)).toEqual([offered]);
 });

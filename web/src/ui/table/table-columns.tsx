@@ -149,12 +149,13 @@ function bigintText(value: bigint, type: ColumnType): string {
   return type.kind === "duration" ? formatDuration(Number(value)) : formatNumber(value);
 }
 
-/** As SQL would write it, without quotes: for filters. */
-function filterText(value: Value, type: ColumnType): string | null {
-  if (typeof value === "bigint" && (type.kind === "timestamp" || type.kind === "date")) {
+/** As SQL would write it, without quotes: for filters and variables. */
+export function filterText(value: Value, type: ColumnType): string | null {
+  if (typeof value === "bigint" && type.kind === "timestamp") {
     return formatTimeExact(value);
   }
-  return typeof value === "number" || typeof value === "bigint" ? String(value) : cellText(value, type);
+  const isNumber = typeof value === "number" || typeof value === "bigint";
+  return isNumber && type.kind !== "date" && type.kind !== "time" ? String(value) : cellText(value, type);
 }
 
 function sortKey(value: Value, type: ColumnType): string | number | bigint | null {
