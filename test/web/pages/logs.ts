@@ -120,6 +120,21 @@ it("includes and excludes by facets, searches, and offers a way back when nothin
   expect(new URL(page.url()).search).toBe("");
 });
 
+it("shows no value below another key, also when the values cannot be counted", async () => {
+  const page = await app.open("/logs", { allow: /503/ });
+  const facet = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("button");
+  await facet("level_name").filter({ hasText: "info" }).waitFor();
+  await page.route("**/api/query", (route) =>
+    route.request().postData()?.includes("AS facet") === true
+      ? route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "Not now." } })
+      : route.continue(),
+  );
+  await page.getByRole("button", { name: "Remove the facet level_name" }).click();
+  await page.getByText("The values could not be counted").waitFor();
+  expect(await facet("service_name").filter({ hasText: "info" }).count()).toBe(0);
+  expect(await facet("service_name").filter({ hasText: "checkout" }).count()).toBe(1);
+});
+
 it("completes filters from the data", async () => {
   const page = await app.open("/logs");
   const field = page.getByRole("combobox", { name: "Add a filter" });

@@ -42,11 +42,12 @@ export function Facets(o: FacetsProps): ReactElement {
   const query = useQuerySql(sql, { parameters, enabled: o.keys.length > 0 });
   const { result } = query;
   const values = useMemo(() => {
-    const [at, value, count] = result?.columns ?? [];
-    const found: FacetValue[][] = o.keys.map(() => []);
+    const [key, value, count] = result?.columns ?? [];
+    // The keys that were asked for, not those that are shown: they differ until the next result, and after a failure.
+    const found = new Map<string, FacetValue[]>(result === null ? [] : o.keys.map((each) => [each, []]));
     for (let row = 0; row < (result?.rows ?? 0); row++) {
       const each = value?.value(row);
-      found[at?.number(row) ?? 0]?.push({
+      found.get(key?.text(row) ?? "")?.push({
         value: typeof each === "string" ? each : null,
         count: count?.number(row) ?? 0,
       });
@@ -59,12 +60,12 @@ export function Facets(o: FacetsProps): ReactElement {
       {query.error === null ? null : (
         <ErrorPart error={query.error} title="The values could not be counted" onRetry={query.run} />
       )}
-      {o.keys.map((key, at) => (
+      {o.keys.map((key) => (
         <Facet
           key={key}
           name={key}
-          values={values[at] ?? null}
-          loading={result === null && query.running}
+          values={values.get(key) ?? null}
+          loading={query.running && !values.has(key)}
           known={query.error === null}
           filters={o.filters}
           onToggle={o.onToggle}
@@ -182,14 +183,14 @@ function facetQuery(
   o: Pick<FacetsProps, "view" | "columns" | "filters" | "condition" | "keys">,
   audience: string | null,
 ): Condition {
-  const parts = o.keys.map((key, at): Condition => {
+  const parts = o.keys.map((key): Condition => {
     const isColumn = o.columns.text.includes(key);
     const others = o.filters.filter((filter) => filter.key !== key);
     const filtered = conditionOf(others, o.columns, audience);
     return {
-      sql: `(SELECT ${at} AS facet, ${isColumn ? `"${key}"` : `attr(${o.columns.attributes ?? "properties"}, ?)`} AS found, count(*) AS entries
+      sql: `(SELECT ${isColumn ? `'${key}' AS facet, "${key}"` : `? AS facet, attr(${o.columns.attributes ?? "properties"}, ?)`} AS found, count(*) AS entries
 FROM ${o.view} WHERE ${filtered.sql} AND ${o.condition.sql} GROUP BY 2 ORDER BY entries DESC, 2 LIMIT ${mostValues})`,
-      parameters: [...(isColumn ? [] : [key]), ...filtered.parameters, ...o.condition.parameters],
+      parameters: [...(isColumn ? [] : [key, key]), ...filtered.parameters, ...o.condition.parameters],
     };
   });
   return {
