@@ -273,6 +273,45 @@ it("draws a chart over a column of dates", async () => {
   await screenshot(page, "screen-days");
 });
 
+interface Canvas {
+  readonly width: number;
+  readonly height: number;
+  getContext(kind: "2d"): { getImageData(...box: [number, number, number, number]): { data: Uint8ClampedArray } };
+}
+
+it("shows a point that has no neighbours, and the whole of long values beside the axis", async () => {
+  const page = await app.open("/screens");
+  const chart = (id: string, value: string) => {
+    const sql = `SELECT now() - to_minutes(i) AS time, ${value} AS lasted FROM range(15) r(i)`;
+    return { kind: "chart", id, title: id, look: "lines", unit: "s", sql };
+  };
+  // The longest labels are those of "16 min 40 s".
+  const charts = [chart("Apart", "CASE WHEN i % 5 = 2 THEN 1100 END"), chart("Nothing", "0")];
+  expect(await put(page, "points", { config: { format: 1, cells: charts }, version: 0 })).toBe(201);
+  for (const theme of ["light", "dark"] as const) {
+    const themed = await app.open("/screen/points?from=now-15m&to=now", { theme });
+    const plot = themed.getByRole("region", { name: "Apart" }).getByRole("img");
+    await plot.locator("canvas").waitFor();
+    await screenshot(themed, `screen-points-${theme}`);
+    // Grid and labels are grey.
+    const coloured = await plot.locator("canvas").evaluate((canvas: Canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const isColoured = (_: number, at: number): boolean => {
+        const rgb = data.slice(4 * at, 4 * at + 3);
+        return Math.max(...rgb) - Math.min(...rgb) > 60;
+      };
+      return Array.from({ length: data.length / 4 }, isColoured).filter(Boolean).length;
+    });
+    expect(coloured).toBeGreaterThan(20);
+    const width = async (name: string): Promise<number> => {
+      const host = themed.getByRole("region", { name }).getByRole("img");
+      return ((await host.locator(".u-over").boundingBox())?.x ?? 0) - ((await host.boundingBox())?.x ?? 0);
+    };
+    expect(await width("Apart")).toBeGreaterThan(65);
+    expect(await width("Nothing")).toBe(56);
+  }
+});
+
 it("shows the second of two who save what the first has changed", async () => {
   const allow = /409/;
   const first = await app.open("/screens", { allow });

@@ -162,6 +162,15 @@ export function lineValues(times: Float64Array, values: Float64Array): (number |
   return drawn;
 }
 
+/** Where of {@link lineValues} there is a value between two gaps: no line leads to it. Null where there is no such place. */
+export function lonePoints(values: ArrayLike<number | null | undefined>): number[] | null {
+  const isGap = (at: number): boolean => at < 0 || at >= values.length || values[at] === null;
+  const alone = Array.from({ length: values.length }, (_, at) => at).filter(
+    (at) => typeof values[at] === "number" && isGap(at - 1) && isGap(at + 1),
+  );
+  return alone.length === 0 ? null : alone;
+}
+
 /** Whether there is anything to draw. */
 export const isDrawn = ({ series }: ChartData): boolean => series.some(({ values }) => values.some(Number.isFinite));
 

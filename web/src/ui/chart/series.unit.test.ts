@@ -4,7 +4,7 @@ import { Column, type Value } from "../../arrow/column.js";
 import type { QueryResult } from "../../api/query.js";
 import { showTimesIn } from "../format.js";
 import { bucketsOf, perSecond } from "./buckets.js";
-import { isDrawn, lineValues, rangeOfDays, stacked, toSeries, withHoles } from "./series.js";
+import { isDrawn, lineValues, lonePoints, rangeOfDays, stacked, toSeries, withHoles } from "./series.js";
 
 const infinity = (2n ** 63n - 1n) * 1000n;
 
@@ -92,4 +92,18 @@ it("counts for a second what lies in the range of the first and the last bucket"
   const series = [{ name: "a", values: Float64Array.of(25, 60, 60, 5) }];
   const { series: found } = perSecond({ times: buckets.times, series }, buckets);
   expect([...(found[0]?.values ?? [])]).toEqual([1, 1, 1, 1]);
+});
+
+it.each([
+  [
+    [1, null, 2, 3, null, 4],
+    [0, 5],
+  ],
+  [[null, 1, null], [1]],
+  [[1], [0]],
+  [[1, 2, null, null], null],
+  [[1, undefined, 2, null], null],
+  [[], null],
+])("finds the points of %j that no line leads to", (values, alone) => {
+  expect(lonePoints(values)).toEqual(alone);
 });

@@ -18,7 +18,7 @@ import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";
 import type { ResolvedRange } from "../time-range.js";
 import css from "./chart.module.css";
 import { Legend } from "./legend.js";
-import { type ChartData, lineValues, stacked } from "./series.js";
+import { type ChartData, lineValues, lonePoints, stacked } from "./series.js";
 import { type TimeTick, timeTicks } from "./time-ticks.js";
 import { formatUnit, type Unit } from "./units.js";
 import { useRangeZoom } from "./use-zoom.js";
@@ -41,8 +41,10 @@ interface TimeChartProps {
 }
 
 const cursors = uPlot.sync("page");
-/** Of the axis of values, and that a label of time has. */
+/** Least width of the axis of values, so that charts below one another line up; beside its labels are ticks and gaps. */
 const valuesWidth = 56;
+const besideLabels = 12;
+/** That a label of time has. */
 const labelWidth = 90;
 
 export function TimeChart(o: TimeChartProps): ReactElement {
@@ -202,7 +204,11 @@ function optionsFor(o: {
       },
       {
         ...axis,
-        size: valuesWidth,
+        size: (self, labels) => {
+          self.ctx.font = font;
+          const widths = (labels ?? []).map((label) => self.ctx.measureText(label).width);
+          return Math.ceil(Math.max(valuesWidth, ...widths.map((width) => width + besideLabels)));
+        },
         space: 32,
         values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)),
       },
@@ -221,7 +227,11 @@ function optionsFor(o: {
           label,
           stroke: colour,
           width: o.kind === "bars" ? 0 : 1.5,
-          points: { show: o.kind === "lines" && o.drawn.data[0].length < 3 },
+          points: {
+            fill: colour,
+            show: o.kind === "lines" && o.drawn.data[0].length < 3,
+            filter: (self, of, show) => (show || o.kind === "bars" ? null : lonePoints(self.data[of] ?? [])),
+          },
           ...(o.kind === "bars" && bars !== undefined ? { paths: bars, fill: colour } : {}),
         };
       }),
