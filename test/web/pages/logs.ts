@@ -135,6 +135,20 @@ it("shows no value below another key, also when the values cannot be counted", a
   expect(await facet("service_name").filter({ hasText: "checkout" }).count()).toBe(1);
 });
 
+it("goes on in the field when a filter is changed or removed by keyboard", async () => {
+  const page = await app.open("/logs?filter=service_name%3Dcheckout&filter=level_name%3Dinfo");
+  const field = page.getByLabel("Add a filter");
+  const hasFocus = (): Promise<boolean> => field.evaluate((input) => input.matches(":focus"));
+  await page.getByRole("button", { name: "service_name=checkout", exact: true }).click();
+  await page.getByRole("button", { name: "Remove the filter service_name=checkout" }).waitFor({ state: "detached" });
+  expect(await hasFocus()).toBe(true);
+  expect(await field.inputValue()).toBe("service_name=checkout");
+  const remove = page.getByRole("button", { name: "Remove the filter level_name=info" });
+  await remove.press("Enter");
+  await remove.waitFor({ state: "detached" });
+  expect(await hasFocus()).toBe(true);
+});
+
 it("completes filters from the data", async () => {
   const page = await app.open("/logs");
   const field = page.getByRole("combobox", { name: "Add a filter" });

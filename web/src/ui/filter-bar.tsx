@@ -22,6 +22,7 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
   const [text, setText] = useState("");
   const suggestions = useSuggestions(text, suggest);
   const highlighted = useRef<string | undefined>(undefined);
+  const input = useRef<HTMLInputElement | null>(null);
   const add = (typed: string): void => {
     const filter = parseFilter(typed);
     if (filter !== null) {
@@ -50,8 +51,15 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
           onEdit={() => {
             onChange((before) => without(before, filter));
             setText(formatFilter(filter));
+            input.current?.focus();
           }}
-          onRemove={() => onChange((before) => without(before, filter))}
+          onRemove={(byKeyboard) => {
+            onChange((before) => without(before, filter));
+            // The button goes. Who touched it wants no keyboard on the screen.
+            if (byKeyboard) {
+              input.current?.focus();
+            }
+          }}
         />
       ))}
       <Autocomplete.Root
@@ -69,6 +77,7 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
         }}
       >
         <Autocomplete.Input
+          ref={input}
           className={css.input}
           aria-label="Add a filter"
           placeholder={placeholder ?? "key=value, key~part, key!=value"}
@@ -117,7 +126,7 @@ function Chip({
 }: {
   readonly filter: Filter;
   readonly onEdit: () => void;
-  readonly onRemove: () => void;
+  readonly onRemove: (byKeyboard: boolean) => void;
 }): ReactElement {
   const text = formatFilter(filter);
   const negative = filter.operator.startsWith("!") || filter.operator === "missing";
@@ -126,7 +135,7 @@ function Chip({
       <button type="button" className={css.text} title={`${text}: click to change`} onClick={onEdit}>
         {text}
       </button>
-      <button type="button" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
+      <button type="button" aria-label={`Remove the filter ${text}`} onClick={({ detail }) => onRemove(detail === 0)}>
         <X aria-hidden />
       </button>
     </span>
