@@ -95,8 +95,13 @@ it("keeps a key on the page when another one is minted", async () => {
 
 it("does not show a key again that was not dismissed, neither after a reload nor on the way back", async () => {
   const page = await app.open("/admin/analytics-keys?new=1");
-  page.on("dialog", (dialog) => void dialog.accept());
   const key = await mint(page, "dashboard");
+  page.once("dialog", (dialog) => void dialog.dismiss());
+  const asked = page.waitForEvent("dialog");
+  await page.getByRole("link", { name: "Administration" }).click();
+  expect((await asked).message()).toContain("never shown again");
+  await page.getByRole("group", { name: "New key" }).getByText(key).waitFor();
+  page.on("dialog", (dialog) => void dialog.accept());
   await page.getByRole("link", { name: "Administration" }).click();
   await page.getByRole("heading", { name: "Access" }).waitFor();
   await expectNowhere(page, key);

@@ -1,4 +1,5 @@
 /** Keys that were just minted: shown once, kept in this component's memory alone until they are dismissed or left. */
+import { useBlocker } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import type { MintedAnalyticsKey, MintedIngestionKey } from "../../api/wire.js";
@@ -15,6 +16,14 @@ export type MintedKey = MintedAnalyticsKey & Partial<Pick<MintedIngestionKey, "a
 /** The newest first; each stays until it is dismissed, since there is no way to see a key again. */
 export function useKeyBanners(): { readonly banners: ReactElement[]; readonly show: (minted: MintedKey) => void } {
   const [keys, setKeys] = useState<readonly MintedKey[]>([]);
+  // Whoever leaves the page by accident is asked first: there is no way to see the key again.
+  useBlocker({
+    shouldBlockFn: ({ current, next }) =>
+      keys.length > 0 &&
+      current.pathname !== next.pathname &&
+      !window.confirm("Leave? A new key is still shown, and it is never shown again."),
+    enableBeforeUnload: () => keys.length > 0,
+  });
   return {
     banners: keys.map((one) => (
       <KeyBanner
@@ -36,13 +45,7 @@ function KeyBanner({
 }): ReactElement {
   const { name, key, audience, claimed = false } = minted;
   const place = useRef<HTMLDivElement | null>(null);
-  // Whoever leaves the page by accident is asked first: there is no way to see the key again.
-  useEffect(() => {
-    place.current?.focus();
-    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-    window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, []);
+  useEffect(() => place.current?.focus(), []);
   return (
     <div ref={place} tabIndex={-1} role="group" aria-label="New key">
       <Banner kind="good" title={`The key “${name}” is minted`} onDismiss={onDismiss}>
