@@ -313,7 +313,7 @@ it("shows a point that has no neighbours, and the whole of long values beside th
 });
 
 it("shows the second of two who save what the first has changed", async () => {
-  const allow = /409/;
+  const allow = /409|503/;
   const first = await app.open("/screens", { allow });
   expect(await put(first, "both", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
   await first.goto(`${app.url}/screen/both`);
@@ -325,6 +325,14 @@ it("shows the second of two who save what the first has changed", async () => {
   await dialog.getByText("added: Service").waitFor();
   await dialog.getByText("changed: Mine").waitFor();
   await expectAccessible(first);
+  await first.route("**/api/screens/both", (route) =>
+    route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "Not now." } }),
+  );
+  await dialog.getByRole("button", { name: "Save mine over theirs" }).click();
+  await dialog.getByRole("alert").getByText("Not now.").waitFor();
+  expect(await first.getByText("Not now.").count()).toBe(1);
+  await expectAccessible(first);
+  await first.unroute("**/api/screens/both");
   await dialog.getByRole("button", { name: "Save mine over theirs" }).click();
   await first.getByText("version 3 by dev@localhost").waitFor();
   await first.getByRole("heading", { name: "Mine" }).waitFor();

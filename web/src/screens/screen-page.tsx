@@ -51,7 +51,8 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
   const { saved, parsed, draft, edit, isChanged, problem, theirs } = editing;
   const mayWrite = useMayWrite(saved);
   const config = draft?.config ?? parsed.config;
-  const failure = problem ?? editing.restore.error ?? (deleting ? null : editing.remove.error);
+  const isConflict = theirs !== null && draft !== null;
+  const failure = (isConflict ? null : problem) ?? editing.restore.error ?? (deleting ? null : editing.remove.error);
   const context = useCellContext(config);
   const page = useRef<HTMLDivElement | null>(null);
   const editors = useRef<HTMLDivElement | null>(null);
@@ -140,16 +141,17 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
       >
         <p>The screen and its versions go for everybody. Export it first to keep a copy.</p>
       </ConfirmDialog>
-      {theirs === null || draft === null ? null : (
+      {isConflict ? (
         <Conflict
           mine={draft}
           base={{ config: parsed.config, folder: saved.folder }}
           theirs={theirs}
+          problem={problem}
           onClose={editing.goOn}
           onTake={editing.takeTheirs}
           onOverwrite={() => editing.save(theirs.version)}
         />
-      )}
+      ) : null}
     </Split>
   );
 }
@@ -188,6 +190,8 @@ function Conflict(o: {
   readonly mine: ScreenState;
   readonly base: ScreenState;
   readonly theirs: Screen;
+  /** Why the draft was not saved over it. */
+  readonly problem: unknown;
   readonly onClose: () => void;
   readonly onTake: () => void;
   readonly onOverwrite: () => void;
@@ -231,6 +235,7 @@ function Conflict(o: {
         )}
         <p>You changed:</p>
         {list(differencesOf(base, mine))}
+        {o.problem === null ? null : <ErrorPart error={o.problem} title="That was not done" />}
       </div>
     </Dialog>
   );
