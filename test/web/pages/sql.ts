@@ -282,6 +282,26 @@ it("tells rows of the query before from those of one that was cancelled or faile
   expect(await old.count()).toBe(0);
 });
 
+it("closes the panel of a row when another query runs", async () => {
+  const page = await app.open(address("SELECT range AS n, 'first' AS word FROM range(5)"));
+  const run = page.getByRole("button", { name: "Run" });
+  const grid = page.getByRole("grid", { name: "Result" });
+  const panel = page.getByRole("complementary", { name: "Row 3" });
+  await run.click();
+  await grid.getByText("first").nth(2).click();
+  await panel.waitFor();
+  const asked = page.waitForResponse("**/api/query");
+  await run.click();
+  await asked;
+  await grid.and(page.locator(":not([aria-busy='true'])")).waitFor();
+  await panel.waitFor();
+  await page.getByRole("textbox", { name: "SQL" }).press("Control+a");
+  await page.keyboard.insertText("SELECT range AS n, 'second' AS word FROM range(5)");
+  await run.click();
+  await grid.getByText("second").first().waitFor();
+  expect(await panel.count()).toBe(0);
+});
+
 it("says in the name of a file that rows are missing in it", async () => {
   const page = await app.open(`${address("SELECT range AS n FROM range(1500)")}&limit=1000`);
   const nameOf = async (): Promise<string> => {

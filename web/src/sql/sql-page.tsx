@@ -155,7 +155,13 @@ export default function SqlPage(): ReactElement {
           <Downloads query={query} request={request} />
         </div>
         <LoadingLine running={query.running} />
-        <SqlResult query={query} asked={asked !== null} view={view} onRetry={() => ask("", asked?.explain ?? false)} />
+        <SqlResult
+          query={query}
+          sql={sql}
+          asked={asked !== null}
+          view={view}
+          onRetry={() => ask("", asked?.explain ?? false)}
+        />
       </div>
     </Split>
   );

@@ -18,11 +18,14 @@ export type ResultView = "table" | "chart" | "raw";
 
 export function SqlResult({
   query,
+  sql,
   asked,
   view,
   onRetry,
 }: {
   readonly query: SqlState;
+  /** What `query` runs. */
+  readonly sql: string;
   readonly asked: boolean;
   readonly view: ResultView;
   readonly onRetry: () => void;
@@ -63,7 +66,7 @@ export function SqlResult({
         ) : view === "raw" ? (
           <RawView result={result} />
         ) : (
-          <TableView result={result} stale={stale} done={summary !== null} />
+          <TableView result={result} sql={sql} stale={stale} done={summary !== null} />
         )}
       </div>
     </div>
@@ -72,22 +75,26 @@ export function SqlResult({
 
 function TableView({
   result,
+  sql,
   stale,
   done,
 }: {
   readonly result: QueryResult;
+  readonly sql: string;
   readonly stale: boolean;
   readonly done: boolean;
 }): ReactElement {
   const [state, setState] = useTableState();
-  const [selected, setSelected] = useState<number | null>(null);
+  const [chosen, setChosen] = useState<{ readonly sql: string; readonly row: number } | null>(null);
+  // The third row of another query is not what somebody has opened.
+  const selected = chosen?.sql === sql && chosen.row < result.rows ? chosen.row : null;
   // As wide as the first rows ask for, and again when all are there.
   const columns = useMemo(() => resultColumns(result), [result.columns, done]);
   return (
     <Split
       panel={
-        selected === null || selected >= result.rows ? null : (
-          <Panel title={`Row ${formatNumber(selected + 1)}`} onClose={() => setSelected(null)}>
+        selected === null ? null : (
+          <Panel title={`Row ${formatNumber(selected + 1)}`} onClose={() => setChosen(null)}>
             <RecordFields result={result} row={selected} />
           </Panel>
         )
@@ -101,7 +108,7 @@ function TableView({
         state={state}
         onState={setState}
         selected={selected}
-        onSelect={setSelected}
+        onSelect={(row) => setChosen(row === null ? null : { sql, row })}
         stale={stale}
       />
     </Split>
