@@ -170,6 +170,24 @@ describe("the table format", () => {
     expect(lines[2]?.endsWith("…")).toBe(true);
   });
 
+  it("pads no line to one long text, which shifts its own line", () => {
+    const long = "x".repeat(100_000);
+    const batch = batchOf([
+      ["msg", vectorFromArray(["short", long], new Utf8())],
+      ["n", vectorFromArray([1, 2], new Int32())],
+    ]);
+    const lines = render(tableFormat(null), [batch]).trimEnd().split("\n");
+    expect(lines.map((line) => line.length)).toEqual([204, 204, 204, 100_004]);
+    expect(lines.slice(2)).toEqual([`${"short".padEnd(200)} │ 1`, `${long} │ 2`]);
+  });
+
+  it("keeps no more than a megabyte of text before it prints", () => {
+    const batch = batchOf([["msg", vectorFromArray(["x".repeat(600_000)], new Utf8())]]);
+    const format = tableFormat(null);
+    format.begin(batch.schema);
+    expect([batch, batch, batch].map((each) => format.batch(each).length > 0)).toEqual([false, true, true]);
+  });
+
   it("prints the heading of an empty result", () => {
     const empty = sample.slice(0, 0);
     expect(render(tableFormat(null), [empty])).toBe("time │ level │ msg\n─────┼───────┼────\n");

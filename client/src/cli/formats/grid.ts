@@ -20,11 +20,13 @@ export interface Grid {
 
 const separator = " │ ";
 const minShrunkWidth = 6;
+/** Where nothing is cut: one text of a megabyte would pad a thousand lines to a gigabyte. */
+const maxPaddedWidth = 200;
 
 /**
  * Makes columns as wide as their titles and a sample of the rows.
- * @param terminalColumns width of the terminal, or null when nothing is to be cut. On a terminal the widest of the
- *   columns that may shrink do so until the table fits.
+ * @param terminalColumns width of the terminal, or null when nothing is to be cut: then no column is wider than 200. On
+ *   a terminal the widest of the columns that may shrink do so until the table fits.
  */
 export function layOut(
   columns: readonly GridColumn[],
@@ -35,7 +37,10 @@ export function layOut(
     sample.reduce((width, row) => Math.max(width, textWidth(row[i] ?? "")), textWidth(title)),
   );
   const shrinkable = columns.map(({ shrinks }) => shrinks === true);
-  const widths = terminalColumns === null ? wanted : fitWidths(wanted, shrinkable, terminalColumns);
+  const widths =
+    terminalColumns === null
+      ? wanted.map((width) => Math.min(width, maxPaddedWidth))
+      : fitWidths(wanted, shrinkable, terminalColumns);
   const line = (texts: readonly string[]): string =>
     columns
       .map((column, i) => {

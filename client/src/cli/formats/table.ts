@@ -7,17 +7,20 @@ import { type Grid, type GridColumn, layOut } from "./grid.js";
 
 /** Rows looked at before the first line is printed; a wider value further down shifts its own line. */
 const sampledRows = 1000;
+/** Enough of them when they hold so much text: they are kept, and printed as one string. */
+const sampledCharacters = 1024 * 1024;
 const nullText = "NULL";
 
 /**
- * An aligned table. Control characters are escaped. Widths come from the first 1000 rows, so a long
- * result needs bounded memory and starts early.
+ * An aligned table. Control characters are escaped. Widths come from the first 1000 rows, or
+ * fewer where these are long, so a long result needs bounded memory and starts early.
  * @param terminalColumns width of the terminal, or null when the output is no terminal: then no cell
- *   is ever cut. On a terminal the widest text columns shrink until the table fits.
+ *   is ever cut, and one wider than 200 shifts its own line. On a terminal the widest text columns shrink until the table fits.
  */
 export function tableFormat(terminalColumns: number | null): ResultFormat {
   let columns: readonly GridColumn[] = [];
   let sample: string[][] = [];
+  let sampled = 0;
   let grid: Grid | null = null;
 
   const print = (rows: readonly (readonly string[])[], { line }: Grid): string =>
@@ -48,7 +51,8 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
           continue;
         }
         sample.push(cells);
-        if (sample.length === sampledRows) {
+        sampled += cells.reduce((sum, cell) => sum + cell.length, 0);
+        if (sample.length === sampledRows || sampled >= sampledCharacters) {
           out += printSample();
         }
       }
