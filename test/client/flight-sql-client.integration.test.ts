@@ -94,6 +94,48 @@ describe("a result", () => {
     await analytics.untilGauge("query_running", 0);
   });
 
+  const endless = "SELECT range AS n FROM range(100000000000)";
+
+  it("is given up by cancel(), on the server too, whether somebody reads it or not", async () => {
+    const unread = await client.query(endless);
+    await analytics.untilGauge("query_running", 1);
+    unread.cancel();
+    await analytics.untilGauge("query_running", 0);
+    expect(await failureOf(unread.table())).toMatchObject({ code: "CANCELLED", message: "the query was cancelled" });
+    const read = await client.query(endless);
+    const rows = read.rows();
+    await rows.next();
+    read.cancel();
+    await analytics.untilGauge("query_running", 0);
+    const rest = async (): Promise<void> => {
+      for await (const _ of rows) {
+        // To the end.
+      }
+    };
+    expect((await failureOf(rest())).code).toBe("CANCELLED");
+    const ended = await client.query("SELECT 1");
+    expect((await ended.table()).numRows).toBe(1);
+    ended.cancel();
+  });
+
+  it("is given up by close() when nobody has begun to read it, and else goes on to its end", async () => {
+    const closing = connect({ uri: uri(), auth: staticKey(analytics.key) });
+    const unread = await closing.query(endless);
+    const { batches } = await closing.query("SELECT range AS n FROM range(3000000)");
+    let rows = 0;
+    for await (const { numRows } of batches) {
+      if (rows === 0) {
+        closing.close();
+        await analytics.untilGauge("query_running", 1);
+      }
+      rows += numRows;
+    }
+    expect(rows).toBe(3_000_000);
+    expect(await failureOf(unread.table())).toMatchObject({ code: "CANCELLED", message: "the client was closed" });
+    expect((await failureOf(closing.query("SELECT 1"))).message).toBe("the client was closed");
+    await analytics.untilGauge("query_running", 0);
+  });
+
   it("fails with a code, the server's words and what to do", async () => {
     const refused = connect({ uri: uri(), auth: staticKey("svk_wrong") });
     const error = await failureOf(refused.query("SELECT 1"));

@@ -64,47 +64,47 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
   const auth = o.auth ?? noToken;
   return {
     info: (command, context) =>
-      authorized(connection, auth, context, async (metadata) => {
-        const answer = await unary(connection, "GetFlightInfo", encodeDescriptor(command), metadata, context.signal);
+      authorized(connection, auth, context, async (client, metadata) => {
+        const answer = await unary(client, "GetFlightInfo", encodeDescriptor(command), metadata, context.signal);
         return { tickets: decodeTickets(answer), metadata };
       }),
     async *get({ tickets, metadata }, signal, onHeaders) {
-      for (const [index, ticket] of tickets.entries()) {
-        if (signal.aborted) {
-          throw cancelled();
-        }
-        const call = connection.client.makeServerStreamRequest(
-          `${service}/DoGet`,
-          same,
-          decodeDataFrame,
-          encodeTicket(ticket),
-          metadata,
-        );
-        if (onHeaders !== undefined) {
-          call.on("metadata", onHeaders);
-        }
-        let seen = 0;
-        for await (const frame of messagesOf(call, address, signal)) {
-          const repeatedSchema = index > 0 && seen === 0;
-          if (frame.header.length > 0) {
-            seen += 1;
+      // All of them are one: a client that is closed meanwhile still gives the rest.
+      const { client, release } = connection.use(signal);
+      try {
+        for (const [index, ticket] of tickets.entries()) {
+          if (signal.aborted) {
+            throw cancelled();
           }
-          if (!repeatedSchema && frame.header.length > 0) {
-            yield frame;
+          const message = encodeTicket(ticket);
+          const call = client.makeServerStreamRequest(`${service}/DoGet`, same, decodeDataFrame, message, metadata);
+          if (onHeaders !== undefined) {
+            call.on("metadata", onHeaders);
+          }
+          let seen = 0;
+          for await (const frame of messagesOf(call, address, signal)) {
+            const repeatedSchema = index > 0 && seen === 0;
+            if (frame.header.length > 0) {
+              seen += 1;
+            }
+            if (!repeatedSchema && frame.header.length > 0) {
+              yield frame;
+            }
           }
         }
+      } finally {
+        release();
       }
     },
     action: (type, body, context) =>
-      authorized(connection, auth, context, async (metadata) => {
+      authorized(connection, auth, context, async (client, metadata) => {
         const message = encodeAction({ type, body });
-        const { client } = connection;
         const call = client.makeServerStreamRequest(`${service}/DoAction`, same, decodeResult, message, metadata);
         return await allOf(messagesOf(call, address, context.signal));
       }),
     put: (command, frames, context) =>
-      authorized(connection, auth, context, async (metadata) => {
-        const call = connection.client.makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
+      authorized(connection, auth, context, async (client, metadata) => {
+        const call = client.makeBidiStreamRequest(`${service}/DoPut`, same, decodeResult, metadata);
         for (const [index, frame] of frames.entries()) {
           call.write(encodeData(index === 0 ? { ...frame, descriptor: encodeDescriptor(command) } : frame));
         }
@@ -123,13 +123,21 @@ async function authorized<T>(
   connection: FlightConnection,
   auth: AuthProvider,
   context: CallContext,
-  call: (metadata: grpc.Metadata) => Promise<T>,
+  call: (client: grpc.Client, metadata: grpc.Metadata) => Promise<T>,
 ): Promise<T> {
   const { address } = connection;
+  const callAs = async (credential: string | null): Promise<T> => {
+    const { client, release } = connection.use(context.signal);
+    try {
+      return await call(client, metadataOf(context, credential));
+    } finally {
+      release();
+    }
+  };
   const authorization = await auth.authorization(context.signal);
   try {
     await connection.attempted(context.signal);
-    return await call(metadataOf(context, authorization));
+    return await callAs(authorization);
   } catch (thrown) {
     const error = toFlightSqlError(thrown, address);
     const refused = error.status === grpc.status.UNAUTHENTICATED && authorization !== null;
@@ -137,14 +145,14 @@ async function authorized<T>(
     if (next === null || next === undefined) {
       throw error;
     }
-    return await call(metadataOf(context, next)).catch((again: unknown) => {
+    return await callAs(next).catch((again: unknown) => {
       throw toFlightSqlError(again, address);
     });
   }
 }
 
 function unary(
-  connection: FlightConnection,
+  client: grpc.Client,
   method: string,
   message: Buffer,
   metadata: grpc.Metadata,
@@ -155,7 +163,7 @@ function unary(
       reject(cancelled());
       return;
     }
-    const call = connection.client.makeUnaryRequest(
+    const call = client.makeUnaryRequest(
       `${service}/${method}`,
       same,
       same,

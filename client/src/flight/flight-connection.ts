@@ -22,6 +22,8 @@ export class FlightConnection {
   readonly #client: grpc.Client;
   readonly #connectTimeoutMs: number;
   #closed = false;
+  /** Calls that go on. */
+  #open = 0;
 
   /** @throws TypeError for a malformed URI */
   constructor(o: FlightConnectionOptions) {
@@ -44,14 +46,25 @@ export class FlightConnection {
   }
 
   /**
-   * What makes calls. Once closed, the library's client would throw an error of its own, or connect again.
+   * What makes a call, until that ends: `release` says so, or the signal. Once closed, the library's client would throw an
+   * error of its own, or connect again.
    * @throws FlightSqlError when it is closed
    */
-  get client(): grpc.Client {
-    if (this.#closed) {
-      throw clientClosed();
-    }
-    return this.#client;
+  use(signal: AbortSignal): { readonly client: grpc.Client; readonly release: () => void } {
+    this.#refuseWhenClosed();
+    this.#open += 1;
+    let released = false;
+    const release = (): void => {
+      if (released) {
+        return;
+      }
+      released = true;
+      signal.removeEventListener("abort", release);
+      this.#open -= 1;
+      this.#closeUnused();
+    };
+    signal.addEventListener("abort", release, { once: true });
+    return { client: this.#client, release };
   }
 
   /**
@@ -63,7 +76,8 @@ export class FlightConnection {
     const { IDLE, CONNECTING } = grpc.connectivityState;
     const deadline = Date.now() + this.#connectTimeoutMs;
     for (;;) {
-      const state = this.client.getChannel().getConnectivityState(true);
+      this.#refuseWhenClosed();
+      const state = this.#client.getChannel().getConnectivityState(true);
       if (state !== IDLE && state !== CONNECTING) {
         return;
       }
@@ -71,9 +85,22 @@ export class FlightConnection {
     }
   }
 
+  /** Takes no more calls, and ends with the last that goes on: the library would let none of them live for long. */
   close(): void {
     this.#closed = true;
-    this.#client.close();
+    this.#closeUnused();
+  }
+
+  #closeUnused(): void {
+    if (this.#closed && this.#open === 0) {
+      this.#client.close();
+    }
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closed) {
+      throw clientClosed();
+    }
   }
 
   /** Waits until the state is another one. */
@@ -85,7 +112,7 @@ export class FlightConnection {
         return;
       }
       signal.addEventListener("abort", abort, { once: true });
-      this.client.getChannel().watchConnectivityState(state, deadline, (error) => {
+      this.#client.getChannel().watchConnectivityState(state, deadline, (error) => {
         signal.removeEventListener("abort", abort);
         if (error === undefined) {
           resolve();

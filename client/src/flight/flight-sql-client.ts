@@ -6,6 +6,7 @@ import { followSignals } from "../shared/abort.js";
 import { formatRfc3339Ns } from "../shared/rfc3339.js";
 import { type CallContext, openFlightCalls } from "./flight-calls.js";
 import { encodeSqlMessage } from "./flight-messages.js";
+import { cancelled, clientClosed } from "./flight-sql-error.js";
 import { type Metadata, metadataOf } from "./metadata.js";
 import type { Parameter } from "./parameters.js";
 import type { QueryResult } from "./query-result.js";
@@ -56,7 +57,10 @@ export interface FlightSqlClient extends Metadata {
   /** Runs one statement. */
   query(sql: string, options?: QueryOptions): Promise<QueryResult>;
   prepare(sql: string, options?: Pick<QueryOptions, "signal">): Promise<PreparedStatement>;
-  /** Takes no more calls. A result that is being read goes on to its end. */
+  /**
+   * Takes no more calls. A result that is being read goes on to its end; one that nobody has begun to read is given up,
+   * and so is a query that has none yet.
+   */
   close(): void;
 }
 
@@ -70,6 +74,9 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     Object.entries(o.headers ?? {}).filter(([name]) => name.toLowerCase() !== "authorization"),
   );
   const calls = openFlightCalls({ ...o, auth });
+  /** Stops queries whose results nobody reads yet. Each would hold its place on the server, and keep the process up. */
+  const unread = new Set<() => void>();
+  let closed = false;
 
   const run = async (commandOf: (context: CallContext) => Promise<Uint8Array>, options: QueryOptions) => {
     const { limit } = options;
@@ -81,16 +88,26 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     const stop = (): void => {
       controller.abort();
       release();
+      unread.delete(stop);
     };
+    const begin = (): void => {
+      unread.delete(stop);
+      if (signal.aborted) {
+        throw closed ? clientClosed() : cancelled();
+      }
+    };
+    unread.add(stop);
+    signal.addEventListener("abort", () => unread.delete(stop), { once: true });
     try {
       const context = { signal, headers: { ...extraHeaders, ...rangeHeaders(options) } };
       const command = await commandOf(context);
       // apache-arrow takes longer to load than most queries to answer: both at the same time.
       const [tickets, { openResult }] = await Promise.all([calls.info(command, context), import("./query-result.js")]);
-      return await openResult(calls.get(tickets, signal), limit, stop);
+      return await openResult(calls.get(tickets, signal), limit, { begin, stop });
     } catch (error) {
+      const wasClosed = closed && signal.aborted;
       stop();
-      throw error;
+      throw wasClosed ? clientClosed() : error;
     }
   };
   const contextOf = (signal: AbortSignal | undefined): CallContext => ({
@@ -125,7 +142,13 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     query,
     prepare,
     ...metadataOf((command) => run(() => Promise.resolve(command), {})),
-    close: () => calls.close(),
+    close() {
+      closed = true;
+      for (const stop of unread) {
+        stop();
+      }
+      calls.close();
+    },
   };
 }
 

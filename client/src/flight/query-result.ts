@@ -22,16 +22,26 @@ export interface QueryResult {
   table(): Promise<Table>;
   /** Rows as they arrive, with exact values: see {@link CellValue}. */
   rows(): AsyncGenerator<Row>;
+  /**
+   * Gives the query up, on the server too: for a result that is not read, or not to its end. Reads reject with status
+   * CANCELLED then. Nothing when it has ended.
+   */
+  cancel(): void;
 }
 
-/**
- * Reads the schema of a result.
- * @param limit most rows; @param stop ends the query, called once nothing more is wanted of it
- */
+/** What a result tells whoever runs its query. */
+export interface RunningQuery {
+  /** Somebody begins to read. @throws FlightSqlError when it was given up before */
+  readonly begin: () => void;
+  /** Nothing more is wanted of it. */
+  readonly stop: () => void;
+}
+
+/** Reads the schema of a result. @param limit most rows */
 export async function openResult(
   frames: AsyncGenerator<FlightDataFrame>,
   limit: number | undefined,
-  stop: () => void,
+  { begin, stop }: RunningQuery,
 ): Promise<QueryResult> {
   const reader = await RecordBatchReader.from(ipcStream(frames));
   await reader.open();
@@ -67,6 +77,7 @@ export async function openResult(
           "the result was read already, or in part; run the query again, or keep its table()",
         );
       }
+      begin();
       begun = true;
       return limited();
     },
@@ -74,6 +85,7 @@ export async function openResult(
   return {
     schema,
     batches,
+    cancel: stop,
     async table() {
       const all: RecordBatch[] = [];
       for await (const batch of batches) {

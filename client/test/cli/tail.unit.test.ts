@@ -29,7 +29,8 @@ function result(rows: readonly Row[]): QueryResult {
   const unused = (): never => {
     throw new Error("tail reads rows");
   };
-  return { schema: new Schema([]), batches: { [Symbol.asyncIterator]: unused }, table: unused, rows: read };
+  const batches = { [Symbol.asyncIterator]: unused };
+  return { schema: new Schema([]), batches, table: unused, rows: read, cancel: unused };
 }
 
 const all = { service: "shop", level: null, grep: null, where: null, json: false, lines: 0, interval: 0.001 };

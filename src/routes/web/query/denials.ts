@@ -82,7 +82,7 @@ async function rowsOf(sources: DataSources, { idToken, signal }: DenialCaller, s
       // apache-arrow takes long to load, and only this needs it.
       const { openResult } = await import("telemetry-service-client/flight/query-result");
       const frames = calls.get(await calls.info(command, context), either);
-      const result = await openResult(frames, undefined, () => undefined);
+      const result = await openResult(frames, undefined, { begin: () => undefined, stop: () => undefined });
       const rows: Row[] = [];
       for await (const row of result.rows()) {
         rows.push(row);
