@@ -31,9 +31,9 @@ export interface Telemetry {
   readonly logs: LoggerProvider;
   readonly metrics: MeterProvider;
   readonly traces: NodeTracerProvider;
-  /** Sends what is queued. */
+  /** Sends what is queued. Never rejects: what cannot be sent is an error of OpenTelemetry's `diag`. */
   flush(): Promise<void>;
-  /** Sends what is queued and ends. Call it before the process exits. */
+  /** Sends what is queued and ends, as `flush` does. Call it before the process exits. */
   shutdown(): Promise<void>;
 }
 
@@ -83,8 +83,14 @@ export async function configureTelemetry(o: TelemetryOptions = {}): Promise<Tele
   sdk.metrics.setGlobalMeterProvider(metrics);
   // Sets the context manager and the propagation of W3C trace contexts, too.
   traces.register();
-  const each = (work: (provider: LoggerProvider | MeterProvider | NodeTracerProvider) => Promise<void>) =>
-    Promise.all([logs, metrics, traces].map(work)).then(() => undefined);
+  // Neither the server that is away nor a wrong key may end the application that sends.
+  const each = async (work: (provider: LoggerProvider | MeterProvider | NodeTracerProvider) => Promise<void>) => {
+    for (const end of await Promise.allSettled([logs, metrics, traces].map(work))) {
+      if (end.status === "rejected") {
+        sdk.diag.error(`telemetry was not sent: ${reasonOf(end.reason)}`);
+      }
+    }
+  };
   return {
     logs,
     metrics,
@@ -99,6 +105,16 @@ export async function configureTelemetry(o: TelemetryOptions = {}): Promise<Tele
       sdk.propagation.disable();
     },
   };
+}
+
+/** In short: an error of an exporter also holds the whole answer. @param error several, from what exports traces */
+function reasonOf(error: unknown): string {
+  const [first] = Array.isArray(error) ? (error as unknown[]) : [error];
+  if (!(first instanceof Error)) {
+    return "unknown";
+  }
+  const code = "code" in first ? String(first.code) : first.name;
+  return first.message.includes(code) ? first.message : `${first.message} (${code})`.trimStart();
 }
 
 /** The credential that the environment names; null for none. */
