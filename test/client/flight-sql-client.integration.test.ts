@@ -202,6 +202,16 @@ describe("parameters", () => {
     }
   });
 
+  it("that are lists alone are one row in a list, and say so elsewhere", async () => {
+    const sql = "SELECT len(?::INTEGER[]) AS a, len(?::INTEGER[]) AS b";
+    const lists = [
+      [1, 2, 3],
+      [4, 5, 6],
+    ];
+    expect(await rowsOf(sql, { parameters: [lists] })).toEqual([{ a: "3", b: "3" }]);
+    await expect(client.query(sql, { parameters: lists })).rejects.toThrow("lists goes into a list: [[[1, 2], [3]]]");
+  });
+
   it("come as several rows", async () => {
     const table = await (await client.query("SELECT ?::INTEGER AS n", { parameters: [[1], [2]] })).table();
     expect(table.numRows).toBe(2);

@@ -38,7 +38,10 @@ export interface QueryOptions {
   readonly limit?: number | undefined;
   /** Cancels the query, on the server too; pending reads reject with status CANCELLED. */
   readonly signal?: AbortSignal | undefined;
-  /** One value for each `?` of the statement, or several such rows. */
+  /**
+   * One value for each `?` of the statement, or several such rows. Lists alone are rows: `[[1], [2]]` binds one `?` twice.
+   * Where every `?` takes a list, give the one row in a list, too: `[[[1, 2], [3]]]`.
+   */
   readonly parameters?: readonly Parameter[] | readonly (readonly Parameter[])[] | undefined;
 }
 
@@ -117,12 +120,14 @@ export function connect(o: ConnectOptions): FlightSqlClient {
   const prepare: FlightSqlClient["prepare"] = async (sql, options = {}) => {
     const prepared = await prepareStatement(calls, sql, contextOf(options.signal));
     const { readSchema } = await import("./schema-message.js");
+    const parameters = readSchema(prepared.parameterSchema);
+    const count = parameters?.fields.length;
     return {
       schema: readSchema(prepared.resultSchema),
-      parameters: readSchema(prepared.parameterSchema),
+      parameters,
       query: (queryOptions = {}) =>
         run(
-          (context) => boundCommand(calls, prepared.handle, parameterRows(queryOptions.parameters), context),
+          (context) => boundCommand(calls, prepared.handle, parameterRows(queryOptions.parameters), context, count),
           queryOptions,
         ),
       async close() {
@@ -157,7 +162,7 @@ function parameterRows(given: QueryOptions["parameters"]): ParameterRows | null 
   if (given === undefined || given.length === 0) {
     return null;
   }
-  // One row of lists looks like several rows: there, give the row in a list.
+  // One row of lists looks like several rows. What it means must not depend on how long the lists happen to be.
   return given.every((row) => Array.isArray(row)) ? (given as ParameterRows) : [given];
 }
 

@@ -29,12 +29,17 @@ export type Parameter = null | boolean | number | bigint | string | Date | Uint8
 /**
  * One or more rows of parameters as the frames of a `DoPut`. The server takes every type of the same kind as the one
  * that it announced, so the type of a column follows from its values.
- * @throws TypeError when the rows differ in length, or a column in its types, or a value cannot be bound
+ * @param count of the `?` of the statement; by default as many as the first row has values
+ * @throws TypeError when a row has another number of values, a column several types, or a value cannot be bound
  */
-export function parameterFrames(rows: readonly (readonly Parameter[])[]): FlightDataFrame[] {
-  const count = rows[0]?.length ?? 0;
+export function parameterFrames(
+  rows: readonly (readonly Parameter[])[],
+  count = rows[0]?.length ?? 0,
+): FlightDataFrame[] {
   if (rows.some((row) => row.length !== count)) {
-    throw new TypeError("every row of parameters has one value for each ? of the statement");
+    throw new TypeError(
+      "every row of parameters has one value for each ? of the statement; one row of nothing but lists goes into a list: [[[1, 2], [3]]]",
+    );
   }
   const columns = Array.from({ length: count }, (_, at) => {
     const values = rows.map((row) => row[at] ?? null);

@@ -35,12 +35,17 @@ export async function prepareStatement(
   return decodePreparedStatement(answer);
 }
 
-/** The command of a prepared statement. @param rows values to bind; null: none */
+/**
+ * The command of a prepared statement.
+ * @param rows values to bind; null: none
+ * @param count of the `?`, where it is known
+ */
 export async function boundCommand(
   calls: FlightCalls,
   handle: Uint8Array,
   rows: ParameterRows | null,
   context: CallContext,
+  count?: number,
 ): Promise<Uint8Array> {
   const command = (of: Uint8Array): Uint8Array => encodeSqlMessage("CommandPreparedStatementQuery", { 1: of });
   if (rows === null) {
@@ -49,7 +54,7 @@ export async function boundCommand(
   // apache-arrow takes long to load, and most statements have no parameters.
   const { parameterFrames } = await import("./parameters.js");
   // The values travel in a handle of their own, so that two runs at once do not mix them up.
-  const [answer] = await calls.put(command(handle), parameterFrames(rows), context);
+  const [answer] = await calls.put(command(handle), parameterFrames(rows, count), context);
   const bound = answer === undefined ? handle : decodeBoundHandle(answer);
   return command(bound.length === 0 ? handle : bound);
 }
