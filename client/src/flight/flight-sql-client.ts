@@ -168,11 +168,19 @@ function parameterRows(given: QueryOptions["parameters"]): ParameterRows | null 
 
 function rangeHeaders({ begin, end }: QueryOptions): Record<string, string> {
   return {
-    ...(begin === undefined ? {} : { "query-range-begin": rfc3339(begin) }),
-    ...(end === undefined ? {} : { "query-range-end": rfc3339(end) }),
+    ...(begin === undefined ? {} : { "query-range-begin": rfc3339("begin", begin) }),
+    ...(end === undefined ? {} : { "query-range-end": rfc3339("end", end) }),
   };
 }
 
-function rfc3339(time: bigint | Date): string {
-  return formatRfc3339Ns(time instanceof Date ? BigInt(time.getTime()) * 1_000_000n : time);
+/** @throws TypeError for what JavaScript lets through: a number, a text, a Date that is none, a year that no Date has */
+function rfc3339(name: string, time: bigint | Date): string {
+  const ns = time instanceof Date && !Number.isNaN(time.getTime()) ? BigInt(time.getTime()) * 1_000_000n : time;
+  if (typeof ns !== "bigint" || ns > lastNs || ns < -lastNs) {
+    throw new TypeError(`${name} takes a Date, or nanoseconds since 1970 as a bigint`);
+  }
+  return formatRfc3339Ns(ns);
 }
+
+/** The last moment of a Date, as nanoseconds; the first is as far from 1970. */
+const lastNs = 8_640_000_000_000_000_000_000n;
