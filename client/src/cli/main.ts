@@ -129,7 +129,7 @@ export async function runCli({ argv, ...context }: CliOptions): Promise<number> 
   try {
     try {
       const program = await makeProgram(argv, context, run);
-      await program.parseAsync(argv, { from: "user" });
+      await program.parseAsync(withComment(argv), { from: "user" });
     } catch (error) {
       if (!isCommanderError(error)) {
         throw error;
@@ -150,6 +150,11 @@ export async function runCli({ argv, ...context }: CliOptions): Promise<number> 
     stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
     return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
   }
+}
+
+/** SQL may begin with a comment. No option has white space behind its dashes, but commander takes it for one. */
+function withComment(argv: readonly string[]): readonly string[] {
+  return argv[0] === "query" ? argv.map((word) => (/^--\s/.test(word) ? ` ${word}` : word)) : argv;
 }
 
 /** All commands, and the flags of the one that is called. */

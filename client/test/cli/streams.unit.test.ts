@@ -45,3 +45,13 @@ it("SQL that is not UTF-8 is refused, and not changed", async () => {
     stderr: "telemetry: standard input is not UTF-8; convert it, with iconv for example\n",
   });
 });
+
+it("a statement may begin with a comment, and is no option", async () => {
+  const argv = ["query", "--limit", "1", "-- hello\nSELECT 1", "--analytics-uri", "grpc://127.0.0.1:1"];
+  expect(await run(argv, {})).toEqual({
+    code: 1,
+    stderr:
+      "telemetry: the analytics server at 127.0.0.1:1 cannot be reached; check the address, and try again in a moment\n",
+  });
+  expect((await run(["query", "--hello SELECT 1"], {})).stderr).toContain("unknown option '--hello SELECT 1'");
+});
