@@ -72,6 +72,14 @@ describe("telemetry screens", () => {
     expect(await screens("pull", ["elsewhere", "--folder", "team"])).toEqual({ "team/latency.json": "written" });
   });
 
+  it.each(["push", "diff"])("%s fails where there is no such directory", async (action) => {
+    expect(await telemetry(["screens", action, "screns"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `telemetry: there is no directory ${path.join(home, "screns")}\n`,
+    });
+  });
+
   it("pushes what was changed, and says where it differs", async () => {
     await screens("pull");
     await edit("errors.json", { config: { cells: [{ kind: "table", sql: "SELECT 2" }], title: "Errors" } });

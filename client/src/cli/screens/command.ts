@@ -66,7 +66,7 @@ export const defineScreens: Define = (parent, runs, context) => {
 };
 
 const pull: Work = async ({ ask, directory, folder, force }) => {
-  const files = byName(await localScreens(directory, null));
+  const files = byName((await localScreens(directory, null)) ?? []);
   const outcomes: Outcome[] = [];
   for (const screen of await remoteScreens(ask, folder)) {
     const file = files.get(screen.name);
@@ -119,8 +119,9 @@ async function isChanged(ask: AskWeb, file: FoundFile, screen: ScreenFile): Prom
 
 const push: Work = async ({ ask, directory, folder, force }) => {
   const outcomes: Outcome[] = [];
+  const files = await presentScreens(directory, folder);
   const remote = byName(await remoteScreens(ask, null));
-  for (const file of await localScreens(directory, folder)) {
+  for (const file of files) {
     const screen = remote.get(file.name);
     if (screen !== undefined && isSame(file, screen)) {
       outcomes.push({ path: file.path, state: "unchanged", details: "" });
@@ -149,8 +150,8 @@ const push: Work = async ({ ask, directory, folder, force }) => {
 };
 
 const diff: Work = async ({ ask, directory, folder }) => {
+  const local = await presentScreens(directory, folder);
   const remote = byName(await remoteScreens(ask, null));
-  const local = await localScreens(directory, folder);
   const names = new Set(local.map(({ name }) => name));
   const missing = [...remote.values()].filter(
     (screen) => !names.has(screen.name) && (folder === null || screen.folder === folder),
@@ -181,9 +182,12 @@ function compared(file: FoundFile, screen: ScreenFile | undefined): Outcome {
       };
 }
 
-/** Files of a folder, or all. @throws Error for two files of one screen */
-async function localScreens(directory: string, folder: string | null): Promise<FoundFile[]> {
+/** Files of a folder, or all; null where the directory is missing. @throws Error for two files of one screen */
+async function localScreens(directory: string, folder: string | null): Promise<FoundFile[] | null> {
   const files = await readScreenFiles(directory);
+  if (files === null) {
+    return null;
+  }
   const seen = new Map<string, string>();
   for (const { name, path: at } of files) {
     const other = seen.get(name);
@@ -193,6 +197,15 @@ async function localScreens(directory: string, folder: string | null): Promise<F
     seen.set(name, at);
   }
   return files.filter((file) => folder === null || file.folder === folder);
+}
+
+/** As {@link localScreens}. @throws Error where the directory is missing: a name that was mistyped holds nothing to do */
+async function presentScreens(directory: string, folder: string | null): Promise<FoundFile[]> {
+  const files = await localScreens(directory, folder);
+  if (files === null) {
+    throw new Error(`there is no directory ${directory}`);
+  }
+  return files;
 }
 
 async function remoteScreens(ask: AskWeb, folder: string | null): Promise<ScreenFile[]> {

@@ -28,11 +28,14 @@ export async function writeScreenFile(directory: string, at: string, screen: Scr
 }
 
 /**
- * The screens below a directory, by path; none where it is missing.
+ * The screens below a directory, by path; null where it is missing.
  * @throws Error in one sentence for a file that is none, or of a newer release
  */
-export async function readScreenFiles(directory: string): Promise<FoundFile[]> {
+export async function readScreenFiles(directory: string): Promise<FoundFile[] | null> {
   const paths = await jsonFiles(directory);
+  if (paths === null) {
+    return null;
+  }
   return await Promise.all(
     paths.map(async (relative) => ({
       ...onlyScreen(await readFile(path.join(directory, relative), "utf8"), relative),
@@ -49,7 +52,7 @@ export function variableNames({ cells }: ScreenFile["config"]): string[] {
   });
 }
 
-async function jsonFiles(directory: string): Promise<string[]> {
+async function jsonFiles(directory: string): Promise<string[] | null> {
   try {
     const entries = await readdir(directory, { recursive: true, withFileTypes: true });
     return entries
@@ -58,7 +61,7 @@ async function jsonFiles(directory: string): Promise<string[]> {
       .toSorted();
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") {
-      return [];
+      return null;
     }
     throw error;
   }
