@@ -429,5 +429,11 @@ describe("a server that is not there, or not ours", () => {
     expect([gone.code, gone.stdout]).toEqual([1, ""]);
     expect(gone.stderr).toContain("no answer from http://127.0.0.1:1: ");
     expect(gone.stderr).toContain("SVC_WEB_URL");
+    const wrong = await telemetry(["audit", "--web-url", new URL(web.url).origin]);
+    expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([
+      1,
+      "",
+      "telemetry: no such path (404 NOT_FOUND); --web-url or SVC_WEB_URL says where the web server is\n",
+    ]);
   });
 });

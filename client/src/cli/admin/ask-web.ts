@@ -39,10 +39,12 @@ function withHint(error: unknown, tokenFile: string): unknown {
   if (!(error instanceof WebError)) {
     return error;
   }
+  // As this service's other servers say it, and the web server beside its base path.
+  const isElsewhere = error.status === null || (error.status === 404 && error.message.startsWith("no such path"));
   const advice =
     error.status === 401
       ? `; the token is from ${tokenFile}`
-      : error.status === null
+      : isElsewhere
         ? "; --web-url or SVC_WEB_URL says where the web server is"
         : null;
   return advice === null ? error : new WebError(error.status, `${error.message}${advice}`, { cause: error });
