@@ -1,11 +1,10 @@
 /** `telemetry trace <id>`: the spans of a trace as a waterfall. */
 import { connect } from "../flight/flight-sql-client.js";
-import { escapeControls } from "../shared/escape-controls.js";
+import { escapeControls, escapeControlsOfJson } from "../shared/escape-controls.js";
 import { parseRfc3339Ns } from "../shared/rfc3339.js";
-import { type CellValue, cellText } from "../values/arrow-values.js";
+import { type CellValue, cellJson, cellText } from "../values/arrow-values.js";
 import { type Define, UsageError, exitCodes } from "./context.js";
 import { textWidth, truncate } from "./formats/text-width.js";
-import { showJson } from "./formats/show.js";
 import { connectionSettings, warnAboutPlaintext, withHint } from "./query-command.js";
 import { addSettings, readSettings, shared } from "./settings.js";
 import { chosenAuth } from "./sign-in.js";
@@ -54,16 +53,10 @@ export const defineTrace: Define = (command, runs, context) => {
         terminal.stderr.write(`telemetry: there is no span of trace ${id}, or you may not read it\n`);
         return exitCodes.failed;
       }
-      if (values.json) {
-        await showJson(
-          spans.map((span) => ({ ...span, begin: String(span.begin), durationNs: Number(span.durationNs) })),
-          terminal,
-        );
-        return exitCodes.ok;
-      }
       const output = createOutput(terminal);
       const colours = terminal.stdout.isTTY === true;
-      await output.write(waterfall(spans, terminal.stdout.columns ?? 120, colours));
+      const shown = values.json ? spansJson(spans) : waterfall(spans, terminal.stdout.columns ?? 120, colours);
+      await output.write(shown);
       await output.flush();
       return exitCodes.ok;
     } catch (error) {
@@ -89,6 +82,12 @@ function spanOf(row: Readonly<Record<string, CellValue>>): TraceSpan {
     durationNs: BigInt(text("duration_ns") ?? 0),
     failed: row["is_error"] === true,
   };
+}
+
+/** A list with a line per span. Durations are numbers with all digits; the begin is text. */
+export function spansJson(spans: readonly TraceSpan[]): string {
+  const lines = spans.map((span) => escapeControlsOfJson(cellJson({ ...span, begin: String(span.begin) })));
+  return `[\n  ${lines.join(",\n  ")}\n]\n`;
 }
 
 /**

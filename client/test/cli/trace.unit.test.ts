@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { type TraceSpan, waterfall } from "../../src/cli/trace-command.js";
+import { type TraceSpan, spansJson, waterfall } from "../../src/cli/trace-command.js";
 
 const ms = 1_000_000n;
 const span = (id: string, depth: number, beginMs: number, durationMs: number, over = {}): TraceSpan => ({
@@ -54,4 +54,15 @@ describe("a waterfall", () => {
       ),
     ).toContain("100000 spans");
   });
+});
+
+it("the JSON of a trace keeps every digit, and steers no terminal", () => {
+  const long = { ...span("long\u009b", 0, 0, 0), durationNs: 9_007_199_254_740_993n };
+  const json = spansJson([long, span("short", 1, 0, 1, { parentId: "long" })]);
+  expect(json).toContain('"durationNs":9007199254740993');
+  expect(json).toContain(String.raw`"id":"long\u009b"`);
+  expect(JSON.parse(json)).toMatchObject([
+    { id: "long\u009b", parentId: null, begin: "1700000000000000000", failed: false },
+    { id: "short", parentId: "long", durationNs: 1_000_000 },
+  ]);
 });
