@@ -19,6 +19,9 @@ process.once("SIGINT", () => {
   interrupted.abort();
 });
 
+// A reader of messages that has gone, or a full disk below them, changes nothing about what the command did.
+process.stderr.on("error", () => undefined);
+
 const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
   version: string;
 };

@@ -1,6 +1,10 @@
 /** Standard input and output that are not what a command hopes for. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { type AddressInfo, createServer } from "node:net";
 import { PassThrough, Writable } from "node:stream";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 
 import { runCli } from "../../src/cli/main.js";
 
@@ -54,4 +58,21 @@ it("a statement may begin with a comment, and is no option", async () => {
       "telemetry: the analytics server at 127.0.0.1:1 cannot be reached; check the address, and try again in a moment\n",
   });
   expect((await run(["query", "--hello SELECT 1"], {})).stderr).toContain("unknown option '--hello SELECT 1'");
+});
+
+it("a reader of messages that has gone does not change the exit code", async () => {
+  const program = createRequire(import.meta.url).resolve("telemetry-service-client/bin/telemetry");
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  // It warns that the key travels unencrypted, as that is no address of this machine alone, and then waits for an answer.
+  const address = `grpc://0.0.0.0:${(server.address() as AddressInfo).port}`;
+  const child = spawn(process.execPath, [program, "query", "SELECT 1", "--analytics-uri", address], {
+    env: { SVC_ANALYTICS_API_KEY: "svk_some" },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  child.stderr.destroy();
+  server.on("connection", () => child.kill("SIGINT"));
+  expect(await once(child, "exit")).toEqual([130, null]);
 });
