@@ -142,6 +142,9 @@ describe("a result", () => {
     refused.close();
     expect([error.code, error.advice]).toEqual(["UNAUTHENTICATED", "check the key, or log in again"]);
     expect((await failureOf(client.query("SELECT nothing"))).message).toContain("nothing");
+    const long = await failureOf(client.query(`SELECT '${"x".repeat(16 * 1024 * 1024)}'`));
+    expect(long.message).toMatch(/^the statement is too long: 167\d{5} bytes .+ the server takes 16777216$/u);
+    expect([long.code, long.advice]).toEqual(["RESOURCE_EXHAUSTED", "shorten it, or ask in several queries"]);
     const nobody = connect({ uri: "grpc://127.0.0.1:1" });
     const unreachable = await failureOf(nobody.query("SELECT 1"));
     nobody.close();

@@ -99,6 +99,12 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
     const message = `the connection to the analytics server at ${address.target} broke: ${details}`;
     return new FlightSqlError(code, message, { cause: error, unreachable: true, advice: "try again in a moment" });
   }
+  const tooLong = code === status.RESOURCE_EXHAUSTED ? tooLongRequest.exec(details)?.groups : undefined;
+  if (tooLong !== undefined) {
+    const { bytes, most } = tooLong;
+    const message = `the statement is too long: ${bytes} bytes with its parameters, and the server takes ${most}`;
+    return new FlightSqlError(code, message, { cause: error, advice: "shorten it, or ask in several queries" });
+  }
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
 }
 
@@ -117,6 +123,9 @@ const distrusted = /Last error: (?:Error)?(?: \[\w+\])?(?:: )?(?<reason>[^:]*\bc
 
 /** Those that grpc-js gives when it had one, which ended under a call. */
 const brokenConnection = /^(?:Connection dropped$|(?:read|write) E[A-Z]+$)/;
+
+/** That of a server of grpc-js for a request. Answers are as long as they are. */
+const tooLongRequest = /^Received message larger than max \((?<bytes>\d+) vs (?<most>\d+)\)/;
 
 /** Whether it is how grpc-js says that a call failed: with the status of the server, or one of its own. */
 export function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
