@@ -198,7 +198,8 @@ function conditionsOf({ service, level, grep, where }: Followed): Bound[] {
     ...(service === null ? [] : [{ sql: "service_name = ?", value: service }]),
     ...(level === null ? [] : [{ sql: "level <= ?", value: levels.indexOf(level) + 1 }]),
     ...(grep === null ? [] : [{ sql: "contains(msg, ?)", value: grep }]),
-    ...(where === null ? [] : [{ sql: `(${where})` }]),
+    // It may end with a comment.
+    ...(where === null ? [] : [{ sql: `(${where}\n)` }]),
   ];
 }
 

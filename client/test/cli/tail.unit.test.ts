@@ -83,3 +83,17 @@ it("tail ends when it may not read any more", async () => {
   };
   await expect(follow({ query }, all, { terminal })).rejects.toThrow("the key was revoked");
 });
+
+it("a condition of tail may end with a comment", async () => {
+  const { terminal, stop } = looks();
+  const asked: string[] = [];
+  const query: FlightSqlClient["query"] = async (sql) => {
+    asked.push(sql);
+    if (sql.includes("FROM log_entries")) {
+      stop();
+    }
+    return await Promise.resolve(result([]));
+  };
+  expect(await follow({ query }, { ...all, where: "level <= 4 -- bad ones" }, { terminal })).toBe(130);
+  expect(asked.at(-1)).toContain("(level <= 4 -- bad ones\n)");
+});
