@@ -24,9 +24,13 @@ export const noToken: AuthProvider = { authorization: () => Promise.resolve(null
 
 /**
  * Sends `key` verbatim as the bearer token, with no refresh.
- * @throws CredentialError when it holds a character that a header cannot carry.
+ * @throws CredentialError when it is missing, or holds a character that a header cannot carry.
  */
 export function staticKey(key: string): AuthProvider {
+  // In JavaScript, a variable of the environment that is not set. It would be sent as the key "undefined".
+  if (typeof key !== "string" || key === "") {
+    throw new CredentialError("INVALID_KEY", "the API key is missing");
+  }
   const authorization = bearer(key);
   return { authorization: () => Promise.resolve(authorization) };
 }

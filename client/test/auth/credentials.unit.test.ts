@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { StaticKeyProvider, staticKey } from "../../src/auth/auth-provider.js";
+import { CredentialError } from "../../src/auth/credential-error.js";
 import { readProfile } from "../../src/auth/profiles.js";
 import { parseFlightSqlUri } from "../../src/flight/flight-address.js";
 import { otlpEnvironment, otlpExporterConfig } from "../../src/telemetry/otlp-exporter.js";
@@ -37,6 +38,12 @@ describe("a key file", () => {
     const file = path.join(directory, "empty");
     await writeFile(file, "\n", { mode: 0o600 });
     await expect(new StaticKeyProvider(file).authorization()).rejects.toThrow("is empty");
+  });
+
+  it.each([undefined, null, ""])("is missed where it is %j", (key) => {
+    expect(() => staticKey(key as unknown as string)).toThrow(
+      new CredentialError("INVALID_KEY", "the API key is missing"),
+    );
   });
 
   it("cannot smuggle a second header", () => {
