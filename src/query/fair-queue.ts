@@ -13,7 +13,7 @@ import { abortReason, ServiceError } from "../runtime/errors.js";
 interface FairQueueOptions {
   /** Queries that run at a time. */
   readonly places: number;
-  /** Queries that may wait; further ones are refused with OVERLOADED. */
+  /** Queries that may wait; beyond them the newest of the caller with the most is refused with OVERLOADED. */
   readonly maxWaiting: number;
   /**
    * A reader that has taken nothing for so long gives its place up to one who waits for it, in milliseconds. Default
@@ -40,6 +40,7 @@ export interface Place {
 interface Waiter {
   readonly signal: AbortSignal;
   readonly give: (place: Place) => void;
+  readonly refuse: (error: ServiceError) => void;
 }
 
 interface Held {
@@ -104,7 +105,8 @@ export class FairQueue {
 
   /**
    * Waits for a place.
-   * @throws ServiceError OVERLOADED when too many wait; the reason of `signal`, or CANCELLED, when it is aborted
+   * @throws ServiceError OVERLOADED when too many wait and nobody has more of them, also after a wait; the reason of
+   *   `signal`, or CANCELLED, when it is aborted
    */
   acquire(name: string, signal: AbortSignal): Promise<Place> {
     return new Promise((resolve, reject) => {
@@ -119,18 +121,18 @@ export class FairQueue {
         return;
       }
       this.#see(name);
-      if (this.#waiting >= this.#o.maxWaiting) {
-        reject(new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 }));
-        return;
-      }
       this.#callers.set(name, caller);
-      const onAbort = (): void => {
+      const refuse = (error: ServiceError): void => {
+        signal.removeEventListener("abort", onAbort);
         if (!caller.waiting.delete(waiter)) {
           return;
         }
         this.#waiting--;
         this.#forget(name, caller);
-        reject(abortReason(signal));
+        reject(error);
+      };
+      const onAbort = (): void => {
+        refuse(abortReason(signal));
       };
       const waiter: Waiter = {
         signal,
@@ -138,12 +140,28 @@ export class FairQueue {
           signal.removeEventListener("abort", onAbort);
           resolve(place);
         },
+        refuse,
       };
       signal.addEventListener("abort", onAbort, { once: true });
       caller.waiting.add(waiter);
       this.#waiting++;
+      // First, because the newcomer may have a place that none of those who wait may.
       this.#dispatch();
+      if (this.#waiting > this.#o.maxWaiting) {
+        this.#refuseOne(caller);
+      }
     });
+  }
+
+  /** Refuses the newest of the caller with the most that wait: one keeps out no others. Of equals the newcomer's. */
+  #refuseOne(newcomer: CallerQueue): void {
+    let most = newcomer;
+    for (const caller of this.#callers.values()) {
+      if (caller.waiting.size > most.waiting.size) {
+        most = caller;
+      }
+    }
+    [...most.waiting].at(-1)?.refuse(new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 }));
   }
 
   #see(name: string): void {

@@ -115,6 +115,57 @@ describe("places for queries", () => {
     expect(queue.running).toBe(0);
   });
 
+  it("are refused to the newest of who waits most when too many wait", async () => {
+    const queue = new FairQueue({ places: 2, maxWaiting: 4 });
+    const order: string[] = [];
+    const refused: string[] = [];
+    const places: Place[] = [];
+    const wait = (name: string): void => {
+      void queue.acquire(name.charAt(0), signal).then(
+        (place) => {
+          order.push(name);
+          return places.push(place);
+        },
+        (error: unknown) => refused.push(`${name} ${error instanceof ServiceError ? error.code : ""}`),
+      );
+    };
+    for (let i = 1; i <= 7; i++) {
+      wait(`a${i}`);
+    }
+    await settle();
+    expect(refused).toEqual(["a7 OVERLOADED"]);
+    for (const name of ["b1", "b2", "b3", "c1", "c2"]) {
+      wait(name);
+    }
+    await settle();
+    expect(refused.slice(1)).toEqual([
+      "a6 OVERLOADED",
+      "a5 OVERLOADED",
+      // With it he would have the most.
+      "b3 OVERLOADED",
+      "a4 OVERLOADED",
+      // With it he would have as many as the one with the most.
+      "c2 OVERLOADED",
+    ]);
+    expect([queue.running, queue.waiting]).toEqual([2, 4]);
+    for (let i = 0; i < 4; i++) {
+      places.shift()?.release();
+      await settle();
+    }
+    expect(order).toEqual(["a1", "a2", "b1", "c1", "a3", "b2"]);
+    expect(queue.waiting).toBe(0);
+  });
+
+  it("are given to who may have one, however many wait who may not", async () => {
+    const queue = new FairQueue({ places: 4, maxWaiting: 2 });
+    const order: string[] = [];
+    for (const name of ["a", "a", "a", "a", "a", "b"]) {
+      ask(queue, name, order, []);
+    }
+    await settle();
+    expect([order, queue.waiting]).toEqual([["a", "a", "a", "b"], 2]);
+  });
+
   it("are half of them at most for one caller while others wait", async () => {
     const queue = new FairQueue({ places: 8, maxWaiting: 100 });
     const order: string[] = [];
