@@ -5,6 +5,7 @@ import type { Sql } from "../../src/db/sql.js";
 import { createQueryLog, type QueryLogEntry } from "../../src/query/query-log.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
+import { heapBytes } from "../helpers/heap.js";
 
 const entry: QueryLogEntry = {
   startMs: 0,
@@ -59,5 +60,27 @@ describe("a write without an answer", () => {
     await log.stop();
     expect(hung.rows).toHaveLength(1);
     expect(fresh.rows.map((row) => row["query_id"])).toEqual([hung.rows[0]?.["query_id"]]);
+  });
+
+  test("keeps no more of long texts in memory than is written", async () => {
+    const { rows, sql } = pool(true);
+    const log = createQueryLog({
+      sql,
+      reopen: () => sql,
+      logger: createSilentLogger(),
+      metrics: createMetrics(),
+      intervalMs: 60_000,
+    });
+    // More would not lie in the heap.
+    const bytes = Buffer.alloc(1_000_000);
+    const before = heapBytes();
+    for (let i = 0; i < 50; i++) {
+      const text = bytes.fill(97 + (i % 26)).toString("latin1");
+      log.record({ ...entry, client: text, sql: text });
+    }
+    expect(heapBytes() - before).toBeLessThan(5_000_000);
+    await log.stop();
+    expect(rows).toHaveLength(50);
+    expect(rows[0]).toMatchObject({ client: `${"a".repeat(256)}...`, sql: `${"a".repeat(65_536)}...` });
   });
 });
