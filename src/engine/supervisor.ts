@@ -485,8 +485,10 @@ export class EngineSupervisor implements Component {
       { err: error, failuresInARow: this.#startFailures },
       "an engine process cannot be started; trying again",
     );
-    if (!this.healthy && this.#engines.size === 0) {
-      this.#failWaiting(new ServiceError("UNAVAILABLE", "the engine processes cannot be started"));
+    if (!this.healthy) {
+      // Processes that are up come to all who do not want a fresh one.
+      const onlyFresh = this.#engines.size > 0;
+      this.#failWaiting(new ServiceError("UNAVAILABLE", "the engine processes cannot be started"), onlyFresh);
     }
     const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** (this.#startFailures - 1));
     this.#retry ??= setTimeout(() => {
@@ -496,9 +498,11 @@ export class EngineSupervisor implements Component {
     this.#retry.unref();
   }
 
-  #failWaiting(error: ServiceError): void {
+  #failWaiting(error: ServiceError, onlyFresh = false): void {
     for (const waiter of this.#waiting) {
-      waiter.fail(error);
+      if (waiter.fresh || !onlyFresh) {
+        waiter.fail(error);
+      }
     }
   }
 

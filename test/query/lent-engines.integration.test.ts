@@ -21,6 +21,16 @@ async function start(o: Parameters<typeof startTestBackend>[0]): Promise<TestBac
   return t;
 }
 
+/** A file that starts an engine, for a test that takes it away. */
+async function entryFile(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-entry-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const entry = path.join(directory, "engine.mjs");
+  const real = new URL("../../src/engine/engine-process.js", import.meta.url);
+  await writeFile(entry, `import ${JSON.stringify(real.href)};`);
+  return entry;
+}
+
 describe("engines", () => {
   it("leave the last that is idle to whose lake is open in it, as long as more can be started", async () => {
     const other = await start({ engines: 5, spares: 3 });
@@ -39,11 +49,7 @@ describe("engines", () => {
   });
 
   it("go to one who has several when no other comes up", async () => {
-    const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-entry-"));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    const entry = path.join(directory, "engine.mjs");
-    const real = new URL("../../src/engine/engine-process.js", import.meta.url);
-    await writeFile(entry, `import ${JSON.stringify(real.href)};`);
+    const entry = await entryFile();
     const other = await start({ engines: 5, spares: 3, entry });
     const { signal } = new AbortController();
     const few = lakeInstance([other.lakeDirectory]);
@@ -54,6 +60,21 @@ describe("engines", () => {
     await Promise.all([many, many].map((instance) => other.engines.lease(instance, signal)));
     const last = await other.engines.lease(many, signal);
     expect(last.served).toBe(1);
+  });
+
+  it("that have served are not waited for by one who wants another while none comes up", async () => {
+    const entry = await entryFile();
+    const other = await start({ engines: 2, spares: 1, entry });
+    const { signal } = new AbortController();
+    const used = await other.engines.lease(many, signal);
+    await used.run(many, [serializeStep("SELECT 1")]);
+    await rm(entry);
+    const next = other.engines.lease(many, signal);
+    await expect(other.engines.lease(many, signal, true)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(other.engines.healthy).toBe(false);
+    // Who takes any gets the one that is up.
+    used.release();
+    expect((await next).served).toBe(1);
   });
 
   it("do not keep the last from what reads no lake", async () => {
