@@ -26,6 +26,8 @@ export interface EngineClientOptions {
   readonly readyMs: number;
   /** An interrupted job that has not ended by then is killed with its process, in milliseconds. */
   readonly interruptMs: number;
+  /** Ends a process that is not up yet when it is aborted. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -101,15 +103,19 @@ export class EngineClient {
   /** Those who wait for its answers, in the order in which they asked. */
   readonly #onTidied: (() => void)[] = [];
 
-  /** Starts a process. @throws Error when it does not come up */
+  /** Starts a process. @throws Error when it does not come up, or its start is given up */
   static async start(o: EngineClientOptions): Promise<EngineClient> {
+    o.signal?.throwIfAborted();
     const engine = new EngineClient(o);
     const up = await new Promise<boolean>((resolve) => {
-      const late = setTimeout(() => {
+      const giveUp = (): void => {
         engine.kill("killed");
-      }, o.readyMs);
+      };
+      const late = setTimeout(giveUp, o.readyMs);
+      o.signal?.addEventListener("abort", giveUp, { once: true });
       engine.#onStarted = (started) => {
         clearTimeout(late);
+        o.signal?.removeEventListener("abort", giveUp);
         resolve(started);
       };
     });

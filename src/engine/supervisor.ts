@@ -8,6 +8,7 @@
  * directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -123,11 +124,11 @@ export class EngineSupervisor implements Component {
   readonly #losses: { inc(labels: { cause: EngineLoss }): void };
   readonly #timer: NodeJS.Timeout;
   readonly #removeCollector: () => void;
+  readonly #stopping = new AbortController();
   #starting = 0;
   #startFailures = 0;
   #retry: NodeJS.Timeout | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
-  #stopped = false;
 
   /** Starts the spares. @throws ServiceError UNAVAILABLE when no process comes up */
   static async start(o: EngineSupervisorOptions): Promise<EngineSupervisor> {
@@ -148,6 +149,7 @@ export class EngineSupervisor implements Component {
     this.#entry = o.entry ?? fileURLToPath(new URL("./engine-process.js", import.meta.url));
     this.#idleMs = o.idleMs ?? 60_000;
     this.#systemLimits = o.systemLimits ?? process.platform === "linux";
+    setMaxListeners(0, this.#stopping.signal);
     const { metrics } = o;
     const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
     this.#losses = metrics.counter(
@@ -170,6 +172,10 @@ export class EngineSupervisor implements Component {
   /** False while processes cannot be started. */
   get healthy(): boolean {
     return this.#startFailures < maxStartFailures;
+  }
+
+  get #stopped(): boolean {
+    return this.#stopping.signal.aborted;
   }
 
   /** Processes that are lent. */
@@ -212,7 +218,7 @@ export class EngineSupervisor implements Component {
 
   /** Ends every process, whatever it does. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     clearInterval(this.#timer);
     clearTimeout(this.#retry ?? undefined);
     clearTimeout(this.#spareTimer ?? undefined);
@@ -424,6 +430,7 @@ export class EngineSupervisor implements Component {
         dataBytes: this.#systemLimits ? this.#o.memoryBytes + besideBytes : null,
         readyMs,
         interruptMs: this.#o.interruptMs ?? 2000,
+        signal: this.#stopping.signal,
       });
     } catch (error) {
       this.#starting--;

@@ -1,4 +1,5 @@
 /** Who gets which engine process. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -21,13 +22,14 @@ async function start(o: Parameters<typeof startTestBackend>[0]): Promise<TestBac
   return t;
 }
 
-/** A file that starts an engine, for a test that takes it away. */
-async function entryFile(): Promise<string> {
+const real = new URL("../../src/engine/engine-process.js", import.meta.url);
+
+/** A file that starts an engine, for a test that takes it away; or another program. */
+async function entryFile(program = `import ${JSON.stringify(real.href)};`): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-entry-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const entry = path.join(directory, "engine.mjs");
-  const real = new URL("../../src/engine/engine-process.js", import.meta.url);
-  await writeFile(entry, `import ${JSON.stringify(real.href)};`);
+  await writeFile(entry, program);
   return entry;
 }
 
@@ -112,5 +114,31 @@ describe("engines", () => {
     (await first)?.release();
     await Promise.all(leases);
     expect(order).toEqual(["many", "one", "many", "many"]);
+  });
+
+  it("that are starting end when they are stopped, also those that never come up", async () => {
+    const entry = await entryFile(`import { createReadStream, writeFileSync } from "node:fs";
+      writeFileSync("pid", String(process.pid));
+      // Its end is the server's.
+      createReadStream("", { fd: 3 }).resume();`);
+    const t = await start({ spares: 0, entry });
+    // The time in which one has to come up is never over.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const lease = t.engines.lease(many, new AbortController().signal);
+    lease.catch(() => undefined);
+    const pidOf = (): number => {
+      const [directory = ""] = readdirSync(t.tempDirectory);
+      const file = path.join(t.tempDirectory, directory, "pid");
+      return existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
+    };
+    await until(() => pidOf() > 0);
+    const pid = pidOf();
+    await t.engines.stop();
+    await expect(lease).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+    expect(readdirSync(t.tempDirectory)).toEqual([]);
   });
 });
