@@ -131,12 +131,16 @@ export class EngineClient {
     const script = 'unset PWD OLDPWD; ulimit -c 0; exec "$0" "$@"';
     const shared = MessageSlots.create();
     const [slotsFds, slotsArgs] = shared === null ? [[], []] : [[shared.fd], [String(slotsFd)]];
-    const child = spawn("/bin/sh", ["-c", script, process.execPath, ...v8Flags, o.entry, ...slotsArgs], {
-      cwd: o.directory,
-      env: {},
-      stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
-    });
-    shared?.close();
+    let child: ChildProcess;
+    try {
+      child = spawn("/bin/sh", ["-c", script, process.execPath, ...v8Flags, o.entry, ...slotsArgs], {
+        cwd: o.directory,
+        env: {},
+        stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
+      });
+    } finally {
+      shared?.close();
+    }
     this.#slots = shared?.slots ?? null;
     this.#child = child;
     this.ended = new Promise((resolve) => {

@@ -1,9 +1,12 @@
 /** Engines that cannot be started. */
 import { execFile } from "node:child_process";
+import { readdirSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { expect, it } from "vitest";
+
+import { EngineClient } from "../../src/engine/engine-client.js";
 
 const program = fileURLToPath(new URL("../helpers/query/engine-without-files.js", import.meta.url));
 
@@ -12,3 +15,23 @@ it("an engine that gets no file descriptors is an error of whoever starts it, an
   const { stdout } = await promisify(execFile)("/bin/sh", ["-c", command, process.execPath, program]);
   expect(stdout).toBe("Error: an engine process does not start: too many files are open");
 });
+
+it.runIf(process.platform === "linux")(
+  "an engine that the system does not start leaves no shared memory open",
+  async () => {
+    const shared = (): string[] =>
+      readdirSync("/proc/self/fd").filter((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`).includes("engine messages");
+        } catch {
+          // The directory's own, which is closed by now.
+          return false;
+        }
+      });
+    const before = shared();
+    // Refused before there is a process, as one is by a system without memory.
+    const options = { entry: program, directory: "a\0b", dataBytes: null, readyMs: 10_000, interruptMs: 100 };
+    await expect(EngineClient.start(options)).rejects.toThrow("null bytes");
+    expect(shared()).toEqual(before);
+  },
+);
