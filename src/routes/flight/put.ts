@@ -61,10 +61,7 @@ export async function doPut(
   const expiresMs = clock.nowMs() + statementLifeMs;
   const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);
   if (bound.length > maxHandleBytes) {
-    throw new ServiceError(
-      "PAYLOAD_TOO_LARGE",
-      `The statement and its values take more than ${maxHandleBytes} bytes as a handle.`,
-    );
+    throw tooLong();
   }
   context.bound.set(handle, bound);
   return encodeBoundStatement(bound);
@@ -109,10 +106,17 @@ function eachMessage(
 /** @param open reads a handle, and throws for one that is not the caller's */
 function receive(upload: Upload, message: Buffer, open: (handle: Uint8Array) => StatementContent): void {
   const data = decodeFlightData(message);
-  // What is no statement of ours is refused by its first message, before more of it is read.
-  upload.handle ??= handleOf(data.descriptor);
-  upload.statement ??= open(upload.handle);
   upload.bytes += message.length;
+  // What is no statement of ours is refused by its first message, before more of it is read.
+  if (upload.handle === null) {
+    upload.handle = handleOf(data.descriptor);
+    if (upload.handle.length > maxHandleBytes) {
+      throw tooLong();
+    }
+    // The handle may have values already, which those that come replace.
+    upload.bytes -= data.descriptor.length;
+  }
+  upload.statement ??= open(upload.handle);
   if (upload.bytes > maxBytes) {
     throw tooMuch();
   }
@@ -167,6 +171,13 @@ function handleOf(descriptorBytes: Uint8Array): Uint8Array {
 
 function bad(message: string): ServiceError {
   return new ServiceError("BAD_REQUEST", message);
+}
+
+function tooLong(): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    `The statement and its values take more than ${maxHandleBytes} bytes as a handle.`,
+  );
 }
 
 function tooMuch(): ServiceError {

@@ -129,6 +129,17 @@ describe("a prepared statement", () => {
     expect(await rows(calls, first)).toEqual([{ v: 10 }]);
   });
 
+  it("takes other values by the handle that holds the largest", async () => {
+    const { handle } = await prepare("SELECT octet_length(?) AS n");
+    const large = await bind(handle, table([new Uint8Array(1_000_000), new Binary()]));
+    expect(large.length).toBeGreaterThan(1 << 20);
+    const small = await bind(large, table([new Uint8Array(5), new Binary()]));
+    expect(small.length).toBeLessThan(handle.length + 100);
+    expect(await rows(calls, small)).toEqual([{ n: 5n }]);
+    const again = await bind(large, table([new Uint8Array(1_000_000), new Binary()]));
+    expect(await rows(calls, again)).toEqual([{ n: 1_000_000n }]);
+  });
+
   it.each([
     ["SELECT date_part(?, TIMESTAMP '2020-01-01') AS v", ["year", "epoch"]],
     ["SELECT struct_extract({'a': 1, 'b': 'xyz'}, ?) AS v", ["a", "b"]],
@@ -288,6 +299,10 @@ describe("a prepared statement", () => {
     });
     await expect(bind(text, table(["x".repeat(2 << 20), new Utf8()]))).rejects.toMatchObject({
       code: status.RESOURCE_EXHAUSTED,
+    });
+    await expect(bind(Buffer.alloc(2 << 20), table([1, new Int32()]))).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+      details: expect.stringMatching(/as a handle/u) as unknown,
     });
   });
 
