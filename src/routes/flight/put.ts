@@ -4,6 +4,7 @@
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 
+import { principalIdentity } from "../../auth/principal.js";
 import { BatchValues } from "../../query/arrow/parameter-values.js";
 import { bindParameters } from "../../query/gate/parameters.js";
 import { openTicket, sealTicket, type StatementContent, statementLifeMs } from "../../query/ticket.js";
@@ -63,7 +64,7 @@ export async function doPut(
   if (bound.length > maxHandleBytes) {
     throw tooLong();
   }
-  context.bound.set(handle, bound);
+  context.bound.set(principalIdentity(principal), handle, bound);
   return encodeBoundStatement(bound);
 }
 
