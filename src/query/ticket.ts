@@ -100,15 +100,18 @@ export function openTicket(
   nowMs: number,
 ): OpenedStatement {
   const what = use === "ticket" ? "ticket" : "prepared statement's handle";
+  const remedy = use === "ticket" ? "ask for the flight again" : "prepare the statement again";
   const mac = handle.subarray(0, macBytes);
   const json = handle.subarray(macBytes);
   if (mac.length !== macBytes || !timingSafeEqual(sign(secret, use, json), mac)) {
-    throw new ServiceError("BAD_REQUEST", `The ${what} is not valid.`);
+    throw new ServiceError(
+      "BAD_REQUEST",
+      `The ${what} is not valid on this server; ${remedy}. Servers of a group share SVC_ANALYTICS_TICKET_SECRET.`,
+    );
   }
   // The signature is ours, so the shape is; but it may be that of an older version.
   const payload = JSON.parse(Buffer.from(json).toString("utf8")) as Payload;
   if (payload.v !== version || payload.expires <= nowMs) {
-    const remedy = use === "ticket" ? "ask for the flight again" : "prepare the statement again";
     throw new ServiceError("BAD_REQUEST", `The ${what} has expired; ${remedy}.`);
   }
   if (payload.caller !== callerOf(principal)) {

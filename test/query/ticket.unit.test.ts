@@ -29,6 +29,15 @@ describe("a ticket", () => {
     expect(opened[0]?.id).not.toBe(opened[1]?.id);
   });
 
+  it.each([
+    ["ticket", /^The ticket is not valid on this server; ask for the flight again\./u],
+    ["statement", /^The prepared statement's handle is not valid on this server; prepare the statement again\./u],
+  ] as const)("of a server with another secret is refused with what to do: %s", (use, message) => {
+    const handle = sealTicket(Buffer.alloc(32, 2), caller, use, content, expiresMs);
+    expect(() => openTicket(secret, caller, use, handle, 0)).toThrow(message);
+    expect(() => openTicket(secret, caller, use, handle, 0)).toThrow("share SVC_ANALYTICS_TICKET_SECRET");
+  });
+
   it("ends with its time", () => {
     const handle = sealTicket(secret, caller, "ticket", content, expiresMs);
     expect(() => openTicket(secret, caller, "ticket", handle, expiresMs)).toThrow(/has expired/u);
