@@ -74,7 +74,7 @@ function schemaOf(columns: number, name: string, pairs: number): Uint8Array {
   return buffer.subarray(0, end);
 }
 
-const column = (rows: number, ...buffers: Uint8Array[]): ReadColumn => ({ rows, nulls: 0, buffers, items: null });
+const column = (rows: number, ...buffers: Uint8Array[]): ReadColumn => ({ rows, buffers, items: null });
 
 it("reads no name and no metadata that thousands of columns share", () => {
   expect(readMessage(schemaOf(2000, "n", 100), none, [])).toMatchObject({ fields: { length: 2000 } });

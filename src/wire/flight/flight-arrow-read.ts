@@ -52,7 +52,6 @@ export interface ReadField {
 /** A column of a batch as its buffers. */
 export interface ReadColumn {
   readonly rows: number;
-  readonly nulls: number;
   /** Validity first, as the format lays them out; none for the null type. */
   readonly buffers: readonly Uint8Array[];
   /** Values of lists. */
@@ -333,8 +332,8 @@ function readBatch(buffer: FlatBuffer, batch: number, body: Uint8Array, types: r
     nextNode++;
     const count = fixedBuffers(type) + (hasViews(type) ? takeVariadic() : 0);
     return {
+      // The count of nulls behind it tells nothing that the validity does not; some writers say -1.
       rows: buffer.int64At(at),
-      nulls: buffer.int64At(at + 8),
       buffers: Array.from({ length: count }, take),
       items: type.kind === "list" ? column(type.item) : null,
     };

@@ -373,8 +373,10 @@ describe("a parameter", () => {
       const { handle } = await prepare(`SELECT len(?::${type}[]) AS n`);
       const empty = table([[[]], new List(item(new Null()))]);
       expect(await rows(calls, await bind(handle, empty))).toEqual([{ n: 0n }]);
-      const nulls = table([[[null, null]], new List(item(new Utf8()))]);
-      expect(await rows(calls, await bind(handle, nulls))).toEqual([{ n: 2n }]);
+      for (const values of [new Utf8(), new Null()]) {
+        const nulls = table([[[null, null]], new List(item<DataType>(values))]);
+        expect(await rows(calls, await bind(handle, nulls))).toEqual([{ n: 2n }]);
+      }
     },
   );
 
