@@ -22,7 +22,7 @@ interface GroupMemberRow {
 
 const admins = "admins";
 
-const noSuchGroup = (): ServiceError => new ServiceError("NOT_FOUND", "no such group; create it with POST /api/groups");
+const noSuchGroup = (): ServiceError => new ServiceError("NOT_FOUND", "no such group; create it first");
 
 /** Makes sure of a group. */
 export async function createGroup(tx: TransactionSql, by: Author, name: string): Promise<Created<GroupRow>> {

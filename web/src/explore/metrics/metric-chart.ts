@@ -104,7 +104,7 @@ ${rows} GROUP BY ALL ORDER BY time`,
 }
 
 /** Whether a chart shows by how much something rose, in each of its buckets. */
-export const isSpread = ({ aggregation }: MetricChart): boolean => ["rate", "increase"].includes(aggregation);
+const isSpread = ({ aggregation }: MetricChart): boolean => ["rate", "increase"].includes(aggregation);
 
 /** A point is the last of its series while the next is not due: so many times its own time may have passed. */
 const dueAfter = 1.5;

@@ -52,17 +52,18 @@ function TraceOf({ id }: { readonly id: string }): ReactElement {
       </EmptyState>
     );
   }
-  if (trace === null) {
-    return (
-      failure ?? (
-        <>
-          <LoadingLine running={tree.running} />
-          <Skeleton rows={14} />
-        </>
-      )
+  const shown =
+    trace === null ? (
+      (failure ?? <Skeleton rows={14} />)
+    ) : (
+      <TraceView id={id} trace={trace} range={range} failure={failure} />
     );
-  }
-  return <TraceView id={id} trace={trace} range={range} failure={failure} />;
+  return (
+    <>
+      <LoadingLine running={tree.running} />
+      {shown}
+    </>
+  );
 }
 
 function TraceView({
