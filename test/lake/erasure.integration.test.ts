@@ -341,21 +341,24 @@ it("looks through objects that a merge without its lock has made meanwhile", asy
   expect(await taskRow(lab, taskId)).toMatchObject({ rows: 3, rewritten: 3 });
 });
 
-it("replaces nothing after it was stopped for so long that what it wrote may be gone", async () => {
-  await addLogs([log("shop"), log("other", "other")]);
-  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
-  const clock = createManualClock(Date.now());
-  const at = (point: TaskPoint): void => {
-    if (point === "written") {
-      clock.advance(2 * 3_600_000);
-    }
-  };
-  await expect(runTask(taskContext(lab, { clock, at }), taskId)).rejects.toMatchObject({ code: "UNAVAILABLE" });
-  expect(await messages()).toEqual(["other", "shop"]);
-  await runTask(taskContext(lab), taskId);
-  expect(await messages()).toEqual(["other"]);
-  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, rewritten: 1 });
-});
+it.each(["written", "replacing"])(
+  "replaces nothing after it waited for so long that what it wrote may be gone (%s)",
+  async (where) => {
+    await addLogs([log("shop"), log("other", "other")]);
+    const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+    const clock = createManualClock(Date.now());
+    const at = (point: TaskPoint): void => {
+      if (point === where) {
+        clock.advance(2 * 3_600_000);
+      }
+    };
+    await expect(runTask(taskContext(lab, { clock, at }), taskId)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await messages()).toEqual(["other", "shop"]);
+    await runTask(taskContext(lab), taskId);
+    expect(await messages()).toEqual(["other"]);
+    expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, rewritten: 1 });
+  },
+);
 
 it("tries an object again whose replacement lost against another transaction", async () => {
   await addLogs([log("shop 1"), log("other", "other")]);

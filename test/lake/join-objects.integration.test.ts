@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { mergePartitions, type MergedPartition } from "../../src/lake/merge/merge.js";
 import { joinFiles, readJoinable } from "../../src/lake/parquet/join-files.js";
+import { tableLayouts } from "../../src/lake/parquet/layout.js";
 import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
 import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
@@ -122,6 +123,22 @@ it("holds the rows of its sources, which every reader finds, each row group with
   expect(excluded[0]?.["kept"]).toBeLessThanOrEqual(2);
   expect(excluded[0]?.["kept"]).toBeGreaterThanOrEqual(1);
   expect(tableFromIPC(readParquet(await readFile(file)).intoIPCStream()).numRows).toBe(2 * rows);
+});
+
+it("has the columns of its sources: objects of another version are joined with each other only", async () => {
+  for (let i = 0n; i < 4n; i++) {
+    await add(noon + i * 100n * second, joinedRows);
+  }
+  await sortEach();
+  const older = (await standing()).slice(0, 2).map(({ id }) => id);
+  await lab.sql`update lakehouse_partitions set schema_hash = '\\x0d' where partition_id = any(${older}::uuid[])`;
+  await join();
+  const hashes = await lab.sql<{ hash: string; rows: number }[]>`
+    select encode(schema_hash, 'hex') as hash, row_count::int as rows from lakehouse_partitions order by min_time_ns`;
+  expect([...hashes]).toEqual([
+    { hash: "0d", rows: 2 * joinedRows },
+    { hash: tableLayouts.log_entries.schemaHash, rows: 2 * joinedRows },
+  ]);
 });
 
 it("can be joined again, and merged by hand", async () => {

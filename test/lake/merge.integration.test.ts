@@ -378,6 +378,21 @@ describe("a merge beside others", () => {
     expect(await lab.sql`select from retired_objects`).toHaveLength(0);
   });
 
+  it("says why where the disk of the database is full, and leaves its session as it was", async () => {
+    await addLogs("public", noon);
+    await addLogs("public", noon + 1n);
+    const before = await paths();
+    await lab.sql`
+      create function refuse() returns trigger language plpgsql as $$ begin
+        raise exception 'no space left' using errcode = '53100'; end $$`.simple();
+    await lab.sql`create trigger refuse before insert on lakehouse_partitions for each row execute function refuse()`;
+    const failure: unknown = await mergePartitions(lab.context, mergeAll).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "UNAVAILABLE", cause: { code: "53100" } });
+    await lab.sql`drop trigger refuse on lakehouse_partitions`;
+    expect(await paths()).toEqual(before);
+    expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
+  });
+
   it("ends when it is given up, and changes nothing", async () => {
     await addLogs("public", noon, 1_000_000);
     const before = await files();

@@ -2,6 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type Json } from "@duckdb/node-api";
+import { tableFromIPC } from "apache-arrow";
+import { readParquet } from "parquet-wasm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tableLayouts } from "../../src/lake/parquet/layout.js";
 import { encodeColumns, encodeTable, type ParquetFile } from "../../src/lake/parquet/write.js";
@@ -34,7 +36,11 @@ async function query(text: string): Promise<Record<string, Json>[]> {
 }
 
 /** Log rows that differ in time and message only. */
-function logs(rows: number, timeOf: (row: number) => bigint = BigInt) {
+function logs(
+  rows: number,
+  timeOf: (row: number) => bigint = BigInt,
+  traceIdOf: (row: number) => string | null = () => null,
+) {
   const columns = createColumns(logEntries);
   const defaults: Record<string, PlainValue> = {
     time: 0n,
@@ -52,6 +58,8 @@ function logs(rows: number, timeOf: (row: number) => bigint = BigInt) {
         pushValue(column, timeOf(row));
       } else if (name === "msg") {
         pushValue(column, `message ${row} of many`);
+      } else if (name === "trace_id") {
+        pushValue(column, traceIdOf(row));
       } else if (definition.nullable) {
         pushValue(column, null);
       } else {
@@ -71,6 +79,22 @@ test("the file's times bound its rows, also before 1970", () => {
   expect(file.minTimeNs).toBe(-7n);
   expect(file.maxTimeNs).toBe(2n ** 62n);
   expect(file.rowCount).toBe(3);
+});
+
+test.each([
+  ["none", "at the beginning", 0, 40_000],
+  ["none", "at the end", 40_000, 80_000],
+  ["lz4", "in the middle", 30_000, 50_000],
+] as const)("readers find texts that only some pages have (%s, %s)", async (compression, _where, from, to) => {
+  const rows = 80_000;
+  const has = (row: number): boolean => row >= from && row < to;
+  const columns = logs(rows, BigInt, (row) => (has(row) ? String(row).padStart(64, "0") : null));
+  const { chunks } = encodeTable("log_entries", columns, rows, { compression });
+  const path = await store(chunks);
+  expect(
+    await query(`select count(trace_id)::int as n, min(trace_id::int) as a, max(trace_id::int) as b from '${path}'`),
+  ).toEqual([{ n: to - from, a: from, b: to - 1 }]);
+  expect(tableFromIPC(readParquet(Buffer.concat(chunks)).intoIPCStream()).numRows).toBe(rows);
 });
 
 test("statistics let a reader skip a file whose times or process do not match", async () => {

@@ -50,6 +50,8 @@ export interface Replacement {
   readonly objects: readonly MergedObject[];
   /** Rows received before this, in seconds since 1970, are not among those that stay. */
   readonly receivedSince?: number;
+  /** Of the objects, in hex; default: that of this version. */
+  readonly schemaHash?: string | undefined;
   /** The rows of the objects are sorted; default true. */
   readonly sorted?: boolean;
   /** What has to be locked until the commit; see the fence in merge-lock.ts. */
@@ -62,6 +64,9 @@ export interface Replacement {
 
 /** deadlock_detected, serialization_failure: another transaction changed the same partitions. */
 const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
+
+/** insufficient_resources, such as a full disk, and query_canceled: the session is still there, and its transaction. */
+const livesOn = /^(?:53[124]00|57014)$/u;
 
 /**
  * Changes the catalogue in one transaction, while nobody else merges in `scope`.
@@ -80,7 +85,7 @@ export async function publish(connection: Sql, scope: MergeScope, work: () => Pr
     await connection`commit`;
     return true;
   } catch (error) {
-    if (isConnectionError(error)) {
+    if (isConnectionError(error) && !livesOn.test(sqlState(error) ?? "")) {
       throw error;
     }
     await connection`rollback`;
@@ -141,7 +146,7 @@ async function insertPartition(
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
       greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
       ${maxInsertTime}::text::timestamptz, ${o.level},
-      decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${o.sorted === false ? "" : mergedSortOrder.join(",")},
+      decode(${o.schemaHash ?? tableLayouts[o.viewSet].schemaHash}, 'hex'), ${o.sorted === false ? "" : mergedSortOrder.join(",")},
       ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds},
       ${[...columns]}::text[], ${names === null ? null : [...names]}::text[],
       ${rollup?.path ?? null}, ${rollup?.fileBytes ?? null},

@@ -115,6 +115,7 @@ async function joinForms(
 
 type JoinSource = SourceFile & { readonly joinable: JoinableFile };
 
+/** Files of one form and one version: what is joined has the columns that they have. */
 async function byForm(files: readonly SourceFile[]): Promise<JoinSource[][]> {
   const forms = new Map<string, JoinSource[]>();
   for (const file of files) {
@@ -122,9 +123,10 @@ async function byForm(files: readonly SourceFile[]): Promise<JoinSource[][]> {
     if (joinable.rows !== file.rowCount) {
       throw new RangeError(`an object holds ${joinable.rows} rows, not ${file.rowCount}`);
     }
-    const group = forms.get(joinable.form);
+    const form = `${file.schemaHash} ${joinable.form}`;
+    const group = forms.get(form);
     if (group === undefined) {
-      forms.set(joinable.form, [{ ...file, joinable }]);
+      forms.set(form, [{ ...file, joinable }]);
     } else {
       group.push({ ...file, joinable });
     }
@@ -144,7 +146,9 @@ async function joinStep(
   const order = sources.toSorted((a, b) => compare(a.minTimeNs, b.minTimeNs));
   const facts = await selectCommonFacts(connection, sources, maxListedProcesses);
   const overlap = order.some(({ minTimeNs }, at) => compare(order[at - 1]?.maxTimeNs ?? null, minTimeNs) > 0);
-  return settled(context, { audience, sources, widthSeconds, sorted: facts.sorted && !overlap }, async (written) => {
+  const schemaHash = sources[0]?.schemaHash;
+  const joined = { audience, sources, widthSeconds, schemaHash, sorted: facts.sorted && !overlap };
+  return settled(context, joined, async (written) => {
     const partitionId = randomUUID();
     const directory = join(root, objectDirectory(viewSet, audience));
     makeDirectory(directory);
@@ -197,7 +201,9 @@ function levelOf(request: MergeRequest): 1 | 2 | 3 {
 /** Publishes what `write` tells of in the place of the sources; when that fails, nothing of it remains. */
 async function settled(
   context: StepContext,
-  step: Pick<Replacement, "audience" | "widthSeconds" | "sorted"> & { readonly sources: readonly SourceFile[] },
+  step: Pick<Replacement, "audience" | "widthSeconds" | "schemaHash" | "sorted"> & {
+    readonly sources: readonly SourceFile[];
+  },
   write: (written: (object: MergedObject) => Promise<void>) => Promise<void>,
 ): Promise<MergedPartition[]> {
   const { store, clock, request, scope, at } = context;
@@ -210,7 +216,11 @@ async function settled(
       await at?.("written");
     });
     assertInTime();
-    const also = async (): Promise<void> => at?.("replacing");
+    const also = async (): Promise<void> => {
+      await at?.("replacing");
+      // It may have waited for rows that others had locked.
+      assertInTime();
+    };
     const replacement = { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope, also };
     published = "unknown";
     published = (await publish(context, replacement)) ? "yes" : "no";

@@ -218,7 +218,8 @@ export class ColumnChunkWriter {
   #writeData(source: ValueSource, from: number, to: number, page: DataPage): void {
     const values = this.#values;
     values.clear();
-    const body = from === to ? null : source.encode(values, from, to);
+    // Also of no values: some encodings begin with how many there are.
+    const body = source.encode(values, from, to);
     const bodyBytes = values.length + (body === null ? 0 : body.length);
     const block = this.#mayCompress ? this.#compressBody(body, bodyBytes) : null;
     if (block !== null) {

@@ -178,6 +178,8 @@ async function rewriteObject(
       also: async (transaction) => {
         await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
         await at?.("replacing");
+        // It may have waited for rows that others had locked.
+        assertInTime();
       },
     });
     published = done ? "yes" : "no";
