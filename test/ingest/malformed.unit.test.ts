@@ -357,6 +357,34 @@ describe("large values", () => {
     });
   });
 
+  it("refuses a resource and a scope of more than a megabyte, whatever they would be in JSON", () => {
+    const attributes = (bytes: number): object[] => [{ key: "a", value: { stringValue: "\u0000".repeat(bytes) } }];
+    const entry = (resource: object, scope: object): Uint8Array =>
+      encodePlain(1, { resourceLogs: [{ resource, scopeLogs: [{ scope, logRecords: [{}] }] }] });
+    const large = { attributes: attributes(1024 * 1024) };
+    const usual = { attributes: attributes(10_000) };
+    for (const body of [entry(large, usual), entry(usual, large)]) {
+      expect(decodeOne(builder, body, plainHead(1)).outcome).toMatchObject({
+        kind: "failed",
+        code: "PAYLOAD_TOO_LARGE",
+        message: "a resource or a scope has more than 1048576 bytes; give it fewer attributes",
+      });
+    }
+    expect(decodeOne(builder, entry(usual, usual), plainHead(1)).outcome).toMatchObject({ kind: "stored", records: 1 });
+  });
+
+  it("counts what attributes of resources and bodies of lists are as text", () => {
+    const escaped = [{ stringValue: "\u0001".repeat(60_000) }];
+    const body = oneLog({ body: { arrayValue: { values: escaped } } });
+    const resource = oneLog({}, { attributes: [{ key: "a", value: escaped[0] }] });
+    for (const request of [body, resource]) {
+      expect(decodeOne(createBuilder(80_000), request, plainHead(1)).outcome).toMatchObject({
+        kind: "failed",
+        code: "PAYLOAD_TOO_LARGE",
+      });
+    }
+  });
+
   it("refuses a body of countless empty records before they fill the memory", () => {
     const bomb = field(1, field(2, Buffer.alloc(4_000_000, Uint8Array.of(0x12, 0x00))));
     const { outcome, segment } = decodeOne(createBuilder(8 * 1024 * 1024), bomb, plainHead(1));

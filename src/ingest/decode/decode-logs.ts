@@ -62,6 +62,7 @@ export function decodeLogRecord(
   const { columns } = table;
   const row = columns.time.validity.rows;
   const textBefore = columns.properties.byteLength;
+  const bodyBefore = columns.msg.byteLength;
   table.texts ??= textsOf(columns);
   if (!scanner.scan(plan, table.texts, start, end)) {
     readMessage(context, plan, table.texts, start, end, depth);
@@ -88,11 +89,14 @@ export function decodeLogRecord(
   pushOptionalTime(observedLow, observedHigh, columns.observed_time);
   pushSeverity(reader.bytes, columns, fields);
   finishTexts(columns);
-  finishBody(table, fields[bodyRange]!);
+  const bodyKind = fields[bodyRange]!;
+  finishBody(table, bodyKind);
   columns.flags.push(fields[2 * field.flags]!, 0);
   columns.dropped_attributes_count.push(fields[2 * field.droppedAttributes]!, 0);
 
-  context.charge(decodedCost.row + end - start + columns.properties.byteLength - textBefore);
+  // A text is as long as it was sent; what becomes JSON may be longer.
+  const bodyBytes = bodyKind >= valueKind.array ? columns.msg.byteLength - bodyBefore : 0;
+  context.charge(decodedCost.row + end - start + columns.properties.byteLength - textBefore + bodyBytes);
   if (context.settle()) {
     context.noteTime(timeLow, timeHigh);
   } else {

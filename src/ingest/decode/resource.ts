@@ -3,7 +3,7 @@ import { Utf8Column } from "../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
 import { appendEntityRef, finishEntityRefs } from "./entity-refs.js";
 import { ByteCache } from "../rows/byte-cache.js";
-import type { DecodeContext } from "./decode-context.js";
+import { type DecodeContext, DecodedSizeError } from "./decode-context.js";
 import { type AudienceIdentity, namedAttributes, type ProcessIdentity, ResourceIdentity } from "../rows/identity.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import { packValues, SharedValues } from "../rows/shared-values.js";
@@ -20,6 +20,8 @@ interface ScopeValues {
 /** Each thread knows all of a fleet of some twelve thousand processes. */
 const resourceCache = { sets: 4096, bytes: 48 * 1024 * 1024 };
 const scopeCache = { sets: 1024, bytes: 8 * 1024 * 1024 };
+/** Most bytes of a resource or a scope: attributes are a few hundred, and the catalogue keeps them as text. */
+const maxBytes = 1024 * 1024;
 /** About what is kept of a scope beside its bytes. */
 const scopeBytes = 1024;
 
@@ -77,7 +79,7 @@ export class ResourceReader {
   #readResource(identity: AudienceIdentity, ranges: readonly number[], depth: number): ResourceIdentity {
     const { reader } = this.#context;
     const named = new Map<string, string>();
-    const outer = this.#begin(depth);
+    const outer = this.#begin(ranges, depth);
     this.#entityRefs.reset();
     let droppedCount = 0;
     for (let range = 0; range < ranges.length; range += 2) {
@@ -121,7 +123,7 @@ export class ResourceReader {
 
   #readScope(ranges: readonly number[], depth: number): ScopeValues {
     const { reader } = this.#context;
-    const outer = this.#begin(depth);
+    const outer = this.#begin(ranges, depth);
     let droppedCount = 0;
     let name: Uint8Array = new Uint8Array(0);
     let version: Uint8Array = name;
@@ -165,7 +167,11 @@ export class ResourceReader {
   }
 
   /** Starts to count dropped attributes and bad text apart from the record's. */
-  #begin(depth: number): number {
+  #begin(ranges: readonly number[], depth: number): number {
+    const bytes = ranges.reduce((sum, at, i) => sum + (i % 2 === 0 ? -at : at), 0);
+    if (bytes > maxBytes) {
+      throw new DecodedSizeError(`a resource or a scope has more than ${maxBytes} bytes; give it fewer attributes`);
+    }
     this.#context.reader.enter(depth);
     this.#json.reset();
     this.#context.badText = false;
@@ -175,6 +181,8 @@ export class ResourceReader {
   #end(outer: number): { droppedAttributes: number; badText: boolean } {
     finishAttributes(this.#json);
     const context = this.#context;
+    // Escaped, it may be six times as long as it was sent.
+    context.charge(this.#json.byteLength);
     const result = {
       droppedAttributes: context.droppedAttributes - outer,
       badText: context.badText,

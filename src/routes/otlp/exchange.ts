@@ -128,11 +128,15 @@ export class Exchange implements PendingRequest {
     this.audience = audience;
     this.keyId = keyId;
     this.#authorized = true;
+    this.#resume();
+    this.#completeIfReady();
+  }
+
+  #resume(): void {
     if (this.#paused) {
       this.#paused = false;
       this.#response.resume();
     }
-    this.#completeIfReady();
   }
 
   /** See {@link restartReadTimer}. */
@@ -151,6 +155,8 @@ export class Exchange implements PendingRequest {
     this.#state = "done";
     this.#release();
     const unread = !this.#bodyComplete && closesEarly({ chunked: this.#chunked, contentLength: this.#announcedBytes });
+    // It was, for the credential. The rest of the body is dropped, and what comes behind it is read.
+    this.#resume();
     this.#writeRefusal(refusal, unread || refusal.close === true);
     this.#host.ended(this, httpStatusOf(refusal));
   }

@@ -4,6 +4,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 
+import { generateKeyString } from "../../../src/auth/key-string.js";
 import { drivers } from "../../helpers/http/http-listener.js";
 import { startTestIngestion, type TestIngestion } from "../../helpers/servers/ingest-server.js";
 import {
@@ -187,6 +188,18 @@ describe.each(drivers)("%s", (driver) => {
       connection.send(body);
       const exchange = await connection.settle(3);
       expect(exchange.responses.map((r) => r.status)).toEqual([200, 413, 200]);
+      connection.close();
+    });
+
+    test("a connection serves the next request after a key that nobody knows, whose body came meanwhile", async () => {
+      const connection = await RawConnection.open(t.port);
+      const length = maxBodyBytes - 1;
+      const fields = head([`Content-Length: ${length}`]).replace(t.key, generateKeyString());
+      connection.send(fields);
+      connection.send(Buffer.alloc(length));
+      connection.send(head(["Connection: close"], "/health", "GET"));
+      const { responses } = await connection.settle(2);
+      expect(responses.map((r) => r.status)).toEqual([401, 200]);
       connection.close();
     });
   });
