@@ -23,6 +23,7 @@ export class Removals {
   #removedBytes = 0;
   #failingMs = 0;
   #firstError: unknown = null;
+  #lastError: unknown = null;
 
   constructor(store: ObjectStore) {
     this.#store = store;
@@ -31,6 +32,11 @@ export class Removals {
   /** Objects that could not be removed. */
   get kept(): readonly string[] {
     return this.#kept;
+  }
+
+  /** Why the last of them could not be removed. */
+  get lastError(): unknown {
+    return this.#lastError;
   }
 
   /** Whether the others are better left to the next sweep. */
@@ -49,6 +55,7 @@ export class Removals {
     } catch (error) {
       this.#failingMs += performance.now() - startedMs;
       this.#firstError ??= error;
+      this.#lastError = error;
       this.#kept.push(path);
       return false;
     }

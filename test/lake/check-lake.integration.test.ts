@@ -15,7 +15,7 @@ import {
 } from "node:fs/promises";
 import path from "node:path";
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
@@ -24,6 +24,7 @@ import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { isOutage, isRefused } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
+import { ServiceError } from "../../src/runtime/errors.js";
 import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
 import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
@@ -384,6 +385,43 @@ it("leaves orphans alone while the clock cannot be trusted", async () => {
     expect.stringMatching(/Orphans were left: the database is new, its clock has jumped, or nobody looked/u),
   ]);
   expect(report.counts).toMatchObject({ orphan: 1, mended: 0 });
+});
+
+it("goes on when an orphan cannot be removed, and says why it stays", async () => {
+  const { file } = await add("one");
+  const orphanOf = async (name: string): Promise<string> => {
+    const orphan = path.join(path.dirname(file), name);
+    await writeFile(orphan, "x");
+    await age(orphan);
+    return path.relative(lab.lake.directory, orphan);
+  };
+  // The store lists it and takes no such name.
+  const refused = await orphanOf("copy of one.parquet");
+  const denied = await orphanOf("denied.l0.parquet");
+  const removed = await orphanOf("removed.l0.parquet");
+  const rowsSql = "SELECT make_timestamp_ns(1) AS time";
+  const { path: missing } = await addAged(lab, { table: "spans", audience: "a", rowsSql });
+  await unlink(path.join(lab.lake.directory, missing));
+  const { store } = lab.context;
+  const remove = store.remove.bind(store);
+  vi.spyOn(store, "remove").mockImplementation(async (where) => {
+    if (where === denied) {
+      const cause = Object.assign(new Error(`EACCES: ${lab.lake.directory}`), { code: "EACCES" });
+      throw new ServiceError("UNAVAILABLE", "the object store cannot remove an object", { cause });
+    }
+    await remove(where);
+  });
+  const report = await check({ repair: true });
+  expect(problems(report)).toEqual(
+    [`missing ${missing} mended`, `orphan ${denied}`, `orphan ${refused}`, `orphan ${removed} mended`].toSorted(),
+  );
+  expect(report.counts).toMatchObject({ orphan: 3, mended: 2 });
+  const detailOf = (where: string) => report.problems.find((problem) => problem.path === where)?.detail;
+  expect(detailOf(refused)).toBe("1 bytes that nothing names; it stays: not a path of the object store");
+  expect(detailOf(denied)).toBe(
+    "1 bytes that nothing names; it stays: the object store cannot remove an object (EACCES)",
+  );
+  expect(detailOf(removed)).toBe("1 bytes that nothing names");
 });
 
 it("keeps its report with the task, and the audit has its counts", async () => {

@@ -19,7 +19,8 @@ import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import { ownerObstacle } from "../retention/lake-owner.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
-import { namedPaths } from "../sweep.js";
+import { errorCode } from "../store/file-store.js";
+import { namedPaths, Removals } from "../sweep.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
 import { checkRollups } from "./check-rollups.js";
@@ -82,6 +83,7 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
   if (obstacle !== null) {
     report.note(`Orphans were left: ${obstacle}.`);
   }
+  const removals = check.repair && obstacle === null ? new Removals(store) : null;
   await withRewriteEngine(context, async (process) => {
     for (const viewSet of Object.keys(tables) as TableName[]) {
       // The store first: what is published meanwhile is looked for again.
@@ -91,11 +93,11 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
       await restoreReturned(table);
       await checkTable(table);
       await checkRollups(table);
-      await checkOrphans(table, check.repair && obstacle === null);
+      await checkOrphans(table, removals);
     }
   });
   for (const { path, bytes } of await findLeftovers(store, clock.nowMs())) {
-    await tellOrphan({ store, report }, path, bytes, check.repair && obstacle === null);
+    await tellOrphan(report, path, bytes, removals);
   }
   return report.build();
 }
@@ -210,7 +212,7 @@ async function isPublished(sql: Sql, { partitionId }: CheckedPartition): Promise
   return found.length > 0;
 }
 
-async function checkOrphans({ sql, store, clock, report, stored }: TableCheck, remove: boolean): Promise<void> {
+async function checkOrphans({ sql, clock, report, stored }: TableCheck, removals: Removals | null): Promise<void> {
   const old = [...stored].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
   for (let from = 0; from < old.length; from += pageObjects) {
     const step = old.slice(from, from + pageObjects);
@@ -219,21 +221,31 @@ async function checkOrphans({ sql, store, clock, report, stored }: TableCheck, r
     const known = new Set(named.map(({ path }) => path));
     for (const [path, { bytes }] of step) {
       if (!known.has(path)) {
-        await tellOrphan({ store, report }, path, bytes, remove);
+        await tellOrphan(report, path, bytes, removals);
       }
     }
   }
 }
 
+/** @param removals null: orphans stay */
 async function tellOrphan(
-  { store, report }: Pick<TableCheck, "store" | "report">,
+  report: LakeReportBuilder,
   path: string,
   bytes: number,
-  remove: boolean,
+  removals: Removals | null,
 ): Promise<void> {
-  if (remove) {
-    await store.remove(path);
-  }
-  const detail = `${bytes} bytes that nothing names`;
-  report.add({ kind: "orphan", path, view: null, audience: null, rows: null, mended: remove, detail });
+  const tried = removals?.gaveUp === false;
+  const mended = tried && (await removals.remove(path, bytes));
+  const why = mended || removals === null ? "" : `; it stays: ${tried ? sayKept(removals.lastError) : gaveUp}`;
+  const detail = `${bytes} bytes that nothing names${why}`;
+  report.add({ kind: "orphan", path, view: null, audience: null, rows: null, mended, detail });
+}
+
+const gaveUp = "too many others could not be removed";
+
+/** Without the system's own words, which name the directory of the lake. */
+function sayKept(error: unknown): string {
+  const code = error instanceof Error ? errorCode(error.cause) : null;
+  const words = error instanceof ServiceError ? error.message : "it cannot be removed";
+  return code === null ? words : `${words} (${code})`;
 }
