@@ -18,7 +18,7 @@ export function rollupOf(
   const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
   const isWhole = minTimeNs >= first && maxTimeNs <= last;
   return isReadableRollup(rollupPath) && (isWhole || objects === "any")
-    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, checksum: rollupChecksum, wanted }
+    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, checksum: rollupChecksum, rowCount: null, wanted }
     : null;
 }
 

@@ -9,6 +9,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { type CachedFiles, openCachedFiles } from "../../src/lake/cache/cached-files.js";
 import type { NeededObject } from "../../src/lake/cache/lake-files.js";
+import type { Partition } from "../../src/lake/catalogue.js";
+import { rollupPathOf } from "../../src/lake/rollup/rollup.js";
 import type { RemoteObjects } from "../../src/lake/store/object-store.js";
 import {
   footerFile,
@@ -19,6 +21,7 @@ import {
   rowGroupFile,
 } from "../../src/lake/cache/row-group-files.js";
 import type { ParsedFooter } from "../../src/lake/parquet/row-groups.js";
+import { rollupOf } from "../../src/query/plan-rollups.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { seededRandom } from "../helpers/seeded-random.js";
@@ -254,12 +257,13 @@ it("reads from the store itself what an object cache gives whole and wrong, befo
 });
 
 it.each([
-  ["no footer", 0],
-  ["one without row groups", 8],
-])("reads from the store itself what an object cache gives for a footer and is %s", async (_name, kept) => {
+  ["no footer", 0, rows],
+  ["one without row groups", 8, rows],
+  ["a roll-up's without row groups", 8, null],
+])("reads from the store itself what an object cache gives for a footer and is %s", async (_name, kept, rowCount) => {
   const { store, reads } = countedStore();
   const metrics = createMetrics();
-  const files = await openCache(`footer-${kept}`, {
+  const files = await openCache(`footer-${kept}-${rowCount}`, {
     remote: {
       ...store,
       read: (_path, range, onBytes, signal) => {
@@ -280,7 +284,7 @@ it.each([
     origin: store,
     metrics,
   });
-  const object = wholeObject();
+  const object = { ...wholeObject(), rowCount };
   const held = await files.hold([object], never);
   const sql = `SELECT count(*) FROM read_parquet('${held.fileOf(object) ?? ""}') WHERE time BETWEEN
     make_timestamp_ns(50000000) AND make_timestamp_ns(51000000)`;
@@ -288,6 +292,33 @@ it.each([
   held.release(false);
   expect(reads()).toBeGreaterThan(0);
   expect(await metrics.text()).toContain("lake_cache_mismatches_total 1");
+  await files.stop();
+});
+
+it("takes the footer of a roll-up from an object cache, whatever the rows of its object", async () => {
+  const { store } = countedStore();
+  const metrics = createMetrics();
+  const files = await openCache("rollup", { remote: store, origin: { ...store, read: notCalled }, metrics });
+  const { wanted, ...object } = wholeObject();
+  const partition: Partition = {
+    ...object,
+    viewSet: "log_entries",
+    audience: "a",
+    rowCount: 10 * rows,
+    schemaHash: "",
+    rollupPath: rollupPathOf(object.path),
+    rollupBytes: fileBytes,
+    rollupChecksum: null,
+    attributes: "",
+  };
+  const rollup = rollupOf(partition, wanted, "any");
+  if (rollup === null) {
+    throw new TypeError("the roll-up is not read");
+  }
+  const held = await files.hold([rollup], never);
+  expect(held.fileOf(rollup)).toContain(rollup.path);
+  held.release(false);
+  expect(await metrics.text()).toContain("lake_cache_mismatches_total 0");
   await files.stop();
 });
 

@@ -240,7 +240,7 @@ class RemoteFiles implements LakeFiles {
     return footerFile(object, (signal) => this.#readFooter(object, signal));
   }
 
-  /** A footer that an object cache gave has the rows that the catalogue says, or it is read from the origin. */
+  /** A footer that an object cache gave has the rows that the catalogue says, or any, or it is read from the origin. */
   async #readFooter(object: NeededObject, signal: AbortSignal): Promise<Buffer> {
     const read = this.#reader(object);
     if (this.#origin === null || this.#doubted.get(object.path) === true) {
@@ -248,7 +248,8 @@ class RemoteFiles implements LakeFiles {
     }
     try {
       const bytes = await readFooter(object, read, signal);
-      if (parseFooterFile(bytes).rows === object.rowCount) {
+      const { rows } = parseFooterFile(bytes);
+      if (object.rowCount === null ? rows > 0 : rows === object.rowCount) {
         return bytes;
       }
     } catch (error) {

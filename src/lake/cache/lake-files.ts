@@ -6,8 +6,10 @@ import { ServiceError } from "../../runtime/errors.js";
 /** An object that a query reads. */
 export interface NeededObject extends Pick<
   Partition,
-  "path" | "fileBytes" | "checksum" | "rowCount" | "level" | "minTimeNs" | "maxTimeNs"
+  "path" | "fileBytes" | "checksum" | "level" | "minTimeNs" | "maxTimeNs"
 > {
+  /** Rows of the file; null of a roll-up, since the catalogue does not say. */
+  readonly rowCount: number | null;
   /** Rows at these times are wanted, both ends included, nanoseconds since 1970 UTC; others may be missing. */
   readonly wanted: { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined };
 }

@@ -35,9 +35,9 @@ const leastFooterBytes = 16 << 10;
 /** Of an object that is wanted nearly whole, the whole is fetched, since others will want it. */
 const nearlyWhole = 0.75;
 
-/** How much of an object's end its footer takes, as a guess; more is read when it was too little. */
+/** How much of an object's end its footer takes, as a guess; more is read when it was too little. Roll-ups have few columns. */
 function guessFooterBytes({ rowCount, fileBytes }: Pick<NeededObject, "rowCount" | "fileBytes">): number {
-  return Math.min(fileBytes, leastFooterBytes + Math.ceil(rowCount / rowsPerGroup) * footerBytesPerGroup);
+  return Math.min(fileBytes, leastFooterBytes + Math.ceil((rowCount ?? 0) / rowsPerGroup) * footerBytesPerGroup);
 }
 
 /** What has to be known of an object to find its footer. */
