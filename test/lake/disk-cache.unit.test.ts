@@ -212,6 +212,52 @@ it.each([
   },
 );
 
+it("keeps a file that somebody holds while it is fetched again for another, and when that fails", async () => {
+  const held = await cache.hold([wanted("t/a")], never);
+  const [file = ""] = held.files;
+  const suspect = await cache.hold([wanted("t/a")], never);
+  cache.doubt(["t/a"]);
+  suspect.release(true);
+  const seen: string[] = [];
+  const look = async (): Promise<void> => void seen.push(await readFile(file, "utf8"));
+  const failing = wanted("t/a", 10, async () => {
+    await look();
+    throw new RangeError("cut off");
+  });
+  await expect(cache.hold([failing], never)).rejects.toThrow("cut off");
+  await look();
+  const again = await cache.hold([wanted("t/a", 10, look)], never);
+  expect(again.files).toEqual([file]);
+  await look();
+  expect(seen).toEqual(Array.from({ length: 4 }, () => "t/at/at/at"));
+  expect(fetched).toEqual(["t/a", "t/a", "t/a"]);
+  // Nobody holds it any more: what is in doubt makes room first.
+  held.release(false);
+  again.release(false);
+  cache.doubt(["t/a"]);
+  const gone = wanted("t/a", 10, () => expect(readFile(file)).rejects.toMatchObject({ code: "ENOENT" }));
+  (await cache.hold([gone], never)).release(false);
+  expect(await namesOf()).toEqual(["a"]);
+  expect(cache.bytes).toBe(10);
+});
+
+it("leaves nothing of wrong bytes once the right ones are here", async () => {
+  const held = await cache.hold([wanted("t/a")], never);
+  cache.doubt(["t/a"]);
+  const other: WantedFile = {
+    ...wanted("t/a"),
+    fill: async (handle) => {
+      await handle.writeFile("0123456789");
+      return crc32("0123456789");
+    },
+  };
+  const again = await cache.hold([other], never);
+  expect(await readFile(again.files[0] ?? "", "utf8")).toBe("0123456789");
+  expect(await namesOf()).toEqual(["a"]);
+  held.release(false);
+  again.release(false);
+});
+
 it.each(["ENOSPC", "EDQUOT", "EROFS"])(
   "says that it cannot be written (%s), keeps nothing, and goes on by itself",
   async (code) => {

@@ -7,7 +7,8 @@
  *
  * **A name says what must be in the file**: `<key>~<CRC-32>~<size>~<bytes on disk>`, and it gets the name when that is
  * so. A process that is killed leaves temporary names, which the next removes. After a start, and after a query that
- * failed, a file is read against its name before it is used again; one that differs is fetched again. Nothing is synced.
+ * failed, a file is read against its name before it is used again; one that differs is fetched again. Where others hold it,
+ * it stays until then: for that time it takes its room twice. Nothing is synced.
  *
  * **One fetch per file**, however many wait for it; it is given up when all of them have.
  */
@@ -55,6 +56,8 @@ interface Entry {
   readonly key: string;
   readonly bytes: number;
   holders: number;
+  /** Holders that were given the content, by their signals; the others wait for it. */
+  readonly readers: Set<AbortSignal>;
   /** Null until it was fetched. */
   content: Content | null;
   /** The content is what the name says. */
@@ -128,6 +131,7 @@ export class DiskCache {
       );
     }
     await this.#admitted(distinct, signal);
+    const { controller: ended, release: unfollow } = followSignals([signal]);
     let released = false;
     const release = (suspect: boolean): void => {
       if (released) {
@@ -135,17 +139,16 @@ export class DiskCache {
       }
       released = true;
       for (const { key } of distinct) {
-        this.#letGo(key, suspect);
+        this.#letGo(key, ended.signal, suspect);
       }
       this.#admitMore();
     };
-    const { controller: ended, release: unfollow } = followSignals([signal]);
     // Every file listens to it.
     setMaxListeners(0, ended.signal);
     try {
       // Who wants thousands of files waits for a turn with a few of them, behind which others are next.
       const own = new Turns(parallelFetches);
-      const missing = distinct.filter(({ key }) => !this.#isHit(this.#entries.get(key)));
+      const missing = distinct.filter(({ key }) => !this.#isHit(this.#entries.get(key), ended.signal));
       await Promise.all(missing.map((file) => own.run(ended.signal, () => this.#ready(file, ended.signal))));
     } catch (error) {
       // The others are given up.
@@ -215,7 +218,16 @@ export class DiskCache {
     for (const { key, bytes } of wanted) {
       let entry = this.#entries.get(key);
       if (entry === undefined) {
-        entry = { key, bytes, holders: 0, content: null, proved: false, doubted: false, flight: null };
+        entry = {
+          key,
+          bytes,
+          holders: 0,
+          readers: new Set(),
+          content: null,
+          proved: false,
+          doubted: false,
+          flight: null,
+        };
         this.#entries.set(key, entry);
         fresh += bytes;
       }
@@ -230,12 +242,13 @@ export class DiskCache {
     return true;
   }
 
-  #letGo(key: string, suspect: boolean): void {
+  #letGo(key: string, reader: AbortSignal, suspect: boolean): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) {
       return;
     }
     entry.holders--;
+    entry.readers.delete(reader);
     entry.proved &&= !suspect;
     this.#settle(entry);
   }
@@ -285,7 +298,7 @@ export class DiskCache {
       throw new TypeError("a file that is held has no entry");
     }
     for (;;) {
-      if (this.#isHit(entry)) {
+      if (this.#isHit(entry, signal)) {
         return;
       }
       entry.flight ??= this.#startFlight(entry, wanted);
@@ -299,16 +312,21 @@ export class DiskCache {
         continue;
       }
       await flight.join(signal);
+      // Who has given up meanwhile has let go of it.
+      if (!signal.aborted) {
+        entry.readers.add(signal);
+      }
       return;
     }
   }
 
-  #isHit(entry: Entry | undefined): boolean {
-    const isHit = entry?.flight === null && this.#isIntact(entry);
-    if (isHit) {
-      this.#counts.hits.inc();
+  #isHit(entry: Entry | undefined, reader: AbortSignal): boolean {
+    if (entry?.flight !== null || !this.#isIntact(entry)) {
+      return false;
     }
-    return isHit;
+    this.#counts.hits.inc();
+    entry.readers.add(reader);
+    return true;
   }
 
   /** Whether the file is there as it was left. */
@@ -348,16 +366,25 @@ export class DiskCache {
         this.#counts.hits.inc();
         return;
       }
-      removeIfPossible(entry.content.file);
-      entry.content = null;
+      if (entry.readers.size === 0) {
+        removeIfPossible(entry.content.file);
+        entry.content = null;
+      }
     }
     this.#counts.misses.inc();
     const startedMs = performance.now();
+    const { content: old, doubted } = entry;
     try {
       entry.doubted = false;
+      // The same bytes take the name of those that others read.
       entry.content = await this.#fetchInRoom(wanted, signal);
       entry.proved = !entry.doubted;
+      if (old !== null && old.file !== entry.content.file) {
+        // Other bytes were wrong: it is better that who reads them fails, and that no later process finds them.
+        removeIfPossible(old.file);
+      }
     } catch (error) {
+      entry.doubted ||= doubted;
       throw asCacheError(error);
     } finally {
       this.#counts.fetchSeconds.observe((performance.now() - startedMs) / 1000);
@@ -419,7 +446,16 @@ export class DiskCache {
       }
       const key = path.relative(this.#directory, said.place);
       const content = { file, size, modifiedMs: mtimeMs };
-      const entry = { key, bytes: said.bytes, holders: 0, content, proved: false, doubted: false, flight: null };
+      const entry = {
+        key,
+        bytes: said.bytes,
+        holders: 0,
+        readers: new Set<AbortSignal>(),
+        content,
+        proved: false,
+        doubted: false,
+        flight: null,
+      };
       found.push({ entry, readMs: atimeMs });
     }
     for (const { entry } of found.toSorted((a, b) => a.readMs - b.readMs)) {
