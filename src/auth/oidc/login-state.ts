@@ -10,8 +10,8 @@
  *
  * - A state is redeemed once. The ids of redeemed states are kept until they expire; before the code is
  *   exchanged, so that two callbacks with one state cannot both go on.
- * - Of other processes with the same secret, and after a restart, the deleted cookie and the provider's
- *   own one-time code keep a state from working twice.
+ * - Of other processes with the same secret, after a restart, and where so many were redeemed that the oldest were
+ *   forgotten, the deleted cookie and the provider's own one-time code keep a state from working twice.
  */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
@@ -46,7 +46,7 @@ interface LoginStatesOptions {
   readonly secret: string;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Most redeemed states remembered; beyond it logins are refused for a while. Default 100000. */
+  /** Most redeemed states remembered; the oldest are forgotten first. Default 100000. */
   readonly maxRedeemed?: number;
 }
 
@@ -72,7 +72,7 @@ export class LoginStates {
   readonly #macKey: Uint8Array;
   readonly #derivationKey: Uint8Array;
   readonly #maxRedeemed: number;
-  /** Expiry by id. */
+  /** Expiry by id, the first redeemed first. */
   readonly #redeemed = new Map<string, number>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -105,8 +105,7 @@ export class LoginStates {
   /**
    * Redeems a state, once.
    * @param browserOf the value that the browser holds for a login, by its id; null: none
-   * @throws ServiceError BAD_REQUEST for a state that is forged, expired, used, or of another browser;
-   *   OVERLOADED when more logins were redeemed lately than can be remembered.
+   * @throws ServiceError BAD_REQUEST for a state that is forged, expired, used, or of another browser.
    */
   redeem(state: string, browserOf: (id: string) => string | null): RedeemedLogin & Pick<BegunLogin, "id"> {
     const payload = this.#read(state);
@@ -168,10 +167,10 @@ export class LoginStates {
         }
       }
     }
-    if (this.#redeemed.size >= this.#maxRedeemed) {
-      throw new ServiceError("OVERLOADED", "too many logins at once; try again later", {
-        retryAfterSeconds: 60,
-      });
+    // Anybody can redeem states of their own: refusing more would lock everybody out.
+    const [oldest] = this.#redeemed.keys();
+    if (this.#redeemed.size >= this.#maxRedeemed && oldest !== undefined) {
+      this.#redeemed.delete(oldest);
     }
   }
 }

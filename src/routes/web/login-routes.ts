@@ -178,9 +178,14 @@ class LoginHandlers {
   }
 
   async callback(request: LoginRequest): Promise<LoginResponse> {
-    const state = single(new URLSearchParams(request.query), "state");
+    const query = new URLSearchParams(request.query);
+    const state = single(query, "state");
     if (state === null) {
       throw new ServiceError("BAD_REQUEST", "state is missing");
+    }
+    // A state is redeemed by what the provider sends only.
+    if (!query.has("code") && !query.has("error")) {
+      throw new ServiceError("BAD_REQUEST", "code and error are missing");
     }
     const login = this.#states.redeem(state, (id) => this.#browserOf(request, id));
     const { id, issuer } = login;

@@ -192,6 +192,19 @@ describe("a callback", () => {
     expect(new Set(both.map(({ status }) => status))).toEqual(new Set([302, 400]));
   });
 
+  it("uses no state up without a code or an error", async () => {
+    const server = await t.start();
+    const browser = new TestBrowser();
+    const url = await t.callbackUrl(server, browser);
+    const bare = new URL(url);
+    bare.searchParams.delete("code");
+    expect(await (await browser.request(bare.href)).json()).toEqual({
+      code: "BAD_REQUEST",
+      message: "code and error are missing",
+    });
+    expect((await browser.request(url)).status).toBe(302);
+  });
+
   it("refuses a state of another browser, which is how somebody else's login would be planted", async () => {
     const server = await t.start();
     const attacker = new TestBrowser();
