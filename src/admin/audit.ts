@@ -6,7 +6,7 @@ import type { Caller } from "../auth/caller.js";
 export interface RequestOrigin {
   /** Address of the peer: of an ingress, where there is one. */
   readonly from: string;
-  /** What the peer says it forwards for (`X-Forwarded-For`), or null; anybody can write it. */
+  /** What the peer says it forwards for (`X-Forwarded-For`), its end, or null; anybody can write it. */
   readonly forwardedFor: string | null;
 }
 

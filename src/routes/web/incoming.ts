@@ -38,7 +38,6 @@ export function readRequest(
   basePath: string,
 ): IncomingRequest {
   const url = request.getUrl();
-  const forwarded = request.getHeader("x-forwarded-for");
   return {
     method: request.getCaseSensitiveMethod(),
     path: url === basePath || url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
@@ -53,12 +52,23 @@ export function readRequest(
     ifNoneMatch: request.getHeader("if-none-match"),
     peer: {
       from: remoteAddress(reply),
-      forwardedFor:
-        forwarded === "" ? null : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
+      forwardedFor: forwardedFor(request),
     },
     contentLength: head.contentLength,
     plainEncoding: ["", "identity"].includes(head.contentEncoding.toLowerCase()),
   };
+}
+
+/** Proxies append: what is true is at the end, behind what the client may have made up. */
+function forwardedFor(request: HttpRequest): string | null {
+  const fields: string[] = [];
+  request.forEach((name, value) => {
+    if (name === "x-forwarded-for" && value !== "") {
+      fields.push(value);
+    }
+  });
+  const forwarded = fields.join(", ").slice(-maxForwardedCharacters);
+  return forwarded === "" ? null : forwarded.replaceAll(/[^\x20-\x7e]/g, "?");
 }
 
 /** Largest body of a request; 0 for none. */

@@ -1,4 +1,6 @@
 /** The audit: every change over HTTP leaves its line, in the same transaction. */
+import { request } from "node:http";
+
 import { beforeEach, describe, expect, it } from "vitest";
 
 import { routes, useWeb } from "../../helpers/web/web-fixture.js";
@@ -69,6 +71,32 @@ describe("the audit", () => {
     await asAdmin("DELETE", `${groups}/none`);
     await t.as(t.ann, "POST", groups, { name: "forbidden" });
     expect(await t.web.count("select count(*) n from audit_log")).toBe(before + changes.length + 2);
+  });
+
+  it.each(["uws", "node"])("keeps the end of what proxies append, over %s", async (driver) => {
+    const web = await t.beside({ SVC_HTTP_DRIVER: driver });
+    const forged = "198.51.100.7, ".repeat(30);
+    const status = await new Promise((resolve, reject) => {
+      request(`${web.url}${groups}`, {
+        method: "POST",
+        headers: {
+          cookie: t.admin,
+          "content-type": "application/json",
+          "x-forwarded-for": [`${forged}198.51.100.8`, "203.0.113.9", "192.0.2.1"],
+        },
+      })
+        .on("error", reject)
+        .on("response", (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+        .end(JSON.stringify({ name: `forwarded-${driver}` }));
+    });
+    expect(status).toBeLessThan(300);
+    const { details } = (await newestAudit()) as { details: { forwarded_for: string } };
+    expect(details.forwarded_for).toHaveLength(255);
+    expect(details.forwarded_for).toMatch(/, 198\.51\.100\.8, 203\.0\.113\.9, 192\.0\.2\.1$/u);
+    await web.stop();
   });
 
   it("is written in the transaction of the change: without its line there is no change", async () => {
