@@ -34,7 +34,7 @@ export const anonymousPrincipal: Principal = Object.freeze({
 /** Longest name that the columns take. */
 const maxNameCharacters = 255;
 /** Subjects that could be taken for an email, a key, a caller without identity, or the service itself. */
-const mistakable = /[@\s]|^(?:key:.*|anonymous|migration)$/u;
+const mistakable = /[@\s]|^(?:key:.*|anonymous|migration|maintenance)$/u;
 
 /**
  * The one name of a person or service account, for `created_by`, `revoked_by`, the audit and the bounds per

@@ -78,7 +78,7 @@ describe("the authentication chain", () => {
     expect(principalIdentity(anonymousPrincipal)).toBe("anonymous");
   });
 
-  it.each(["a@b.c", "key:id", "anonymous", "migration", "development mode", "subject a@b.c"])(
+  it.each(["a@b.c", "key:id", "anonymous", "migration", "maintenance", "development mode", "subject a@b.c"])(
     "gives the subject %j a name that nobody else has",
     (subject) => {
       expect(identityName(null, subject, null)).toBe(`subject ${subject}`);
