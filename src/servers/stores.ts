@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 
 import { connect, type ConnectOptions, isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
-import type { HealthProbes } from "../routes/http/health.js";
+import { type HealthProbes, heldReady } from "../routes/http/health.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
 
@@ -41,10 +41,10 @@ export function sharedStores(config: { readonly sqlConnectionString: string | nu
 
 /** Ready while the database answers and the object store does. @param probes what the server needs of that */
 export function readyWith(sql: Sql, ...probes: readonly (() => Promise<void>)[]): HealthProbes["ready"] {
-  return async () => {
+  return heldReady(async () => {
     await Promise.all([sql`select 1`, ...probes.map((probe) => probe())]);
     return null;
-  };
+  });
 }
 
 /** Opens a pool that is closed when `scope` stops. @param name what the log calls it */

@@ -7,6 +7,7 @@ import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import type { Metrics } from "../../runtime/metrics.js";
+import { SingleFlight } from "../../runtime/single-flight.js";
 import { answerNow, closesEarly, type HttpAnswer, jsonType, writeAnswer, writeLastAnswer } from "./answer.js";
 import type { HttpDriverChoice } from "./choose-driver.js";
 import { listenHttp } from "./listen.js";
@@ -35,6 +36,28 @@ export function exposed(metrics: Metrics): Pick<HealthProbes, "metrics" | "metri
 
 /** A probe of readiness that takes longer counts as failed, in milliseconds. */
 const readyTimeoutMs = 5000;
+const noAnswer = "a dependency does not answer";
+
+/** How long it holds that all is well. */
+const readyHoldsMs = 1000;
+
+/**
+ * A probe that asks what others need as well, like the connections to the database: anybody may ask for it, as often as
+ * they like. One is under way at a time, and that all is well holds for a second.
+ */
+export function heldReady(ready: HealthProbes["ready"]): HealthProbes["ready"] {
+  let goodAtMs = Number.NEGATIVE_INFINITY;
+  const flight = new SingleFlight(async () => {
+    // One that hangs must not keep later ones from being tried.
+    const answer = await atMost(ready(), readyTimeoutMs);
+    const problem = answer === null ? noAnswer : answer.value;
+    if (problem === null) {
+      goodAtMs = performance.now();
+    }
+    return problem;
+  });
+  return async () => (performance.now() - goodAtMs < readyHoldsMs ? null : await flight.run());
+}
 
 /**
  * The handlers of the three paths, for GET and HEAD.
@@ -145,7 +168,7 @@ function errorAnswer(status: number, code: string, message: string): HttpAnswer 
 async function readiness(ready: () => Promise<string | null>, warn: RareWarning): Promise<string | null> {
   try {
     const answer = await atMost(ready(), readyTimeoutMs);
-    return answer === null ? "a dependency does not answer" : answer.value;
+    return answer === null ? noAnswer : answer.value;
   } catch (error) {
     warn("", { err: error }, "the readiness probe failed");
     return "a dependency cannot be reached";

@@ -76,8 +76,28 @@ describe("readiness", () => {
     await migrate(empty.sql, createSilentLogger());
     expect((await own.request("GET", "/ready")).status).toBe(200);
     await empty.sql`delete from schema_version where version > 5`;
+    await expect.poll(async () => (await own.request("GET", "/ready")).status).toBe(503);
     const old = await own.request("GET", "/ready");
-    expect([old.status, old.json.message]).toEqual([503, expect.stringContaining("the database has schema version 5")]);
+    expect(old.json.message).toContain("the database has schema version 5");
+    await own.stop();
+  });
+
+  it("is asked of the database once, however many want to know", async () => {
+    const own = await t.beside();
+    const calls = async (): Promise<number> =>
+      Number(
+        /^task_pool_run_seconds_count\{[^}]*"admin"[^}]*\} (\d+)/mu.exec(await own.server.probes.metrics())?.[1] ?? 0,
+      );
+    const before = await calls();
+    const startMs = performance.now();
+    for (let round = 0; round < 5; round++) {
+      const answers = await Promise.all(Array.from({ length: 40 }, () => own.request("GET", "/ready")));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    }
+    // It holds for a second.
+    const seconds = Math.ceil((performance.now() - startMs) / 1000);
+    expect((await calls()) - before).toBeGreaterThan(0);
+    expect((await calls()) - before).toBeLessThanOrEqual(seconds + 1);
     await own.stop();
   });
 });
