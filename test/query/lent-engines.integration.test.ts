@@ -53,12 +53,12 @@ describe("engines", () => {
   it("go to one who has several when no other comes up", async () => {
     const entry = await entryFile();
     const other = await start({ engines: 5, spares: 3, entry });
+    await rm(entry);
     const { signal } = new AbortController();
     const few = lakeInstance([other.lakeDirectory]);
     const opened = await other.engines.lease(few, signal);
     await opened.run(few, [serializeStep("SELECT 1")]);
     opened.release();
-    await rm(entry);
     await Promise.all([many, many].map((instance) => other.engines.lease(instance, signal)));
     const last = await other.engines.lease(many, signal);
     expect(last.served).toBe(1);
@@ -67,10 +67,10 @@ describe("engines", () => {
   it("that have served are not waited for by one who wants another while none comes up", async () => {
     const entry = await entryFile();
     const other = await start({ engines: 2, spares: 1, entry });
+    await rm(entry);
     const { signal } = new AbortController();
     const used = await other.engines.lease(many, signal);
     await used.run(many, [serializeStep("SELECT 1")]);
-    await rm(entry);
     const next = other.engines.lease(many, signal);
     await expect(other.engines.lease(many, signal, true)).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(other.engines.healthy).toBe(false);
