@@ -4,6 +4,7 @@
  * the planner counts must be the same, and no word of a hidden row may come out. `pnpm test:long` runs
  * 10,000 of them.
  */
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -55,6 +56,9 @@ interface Caller {
 
 /** Runs without the hidden rows before an outcome counts as theirs. */
 const repeats = 200;
+
+/** Worlds without them, in directories of other names, that are asked as well. */
+const copies = 24;
 
 let directory: string;
 let full: World;
@@ -183,6 +187,28 @@ async function warmUp(caller: Caller): Promise<void> {
   }
 }
 
+/**
+ * Whether a world without the hidden rows says the same once its directory has another name: of two parts of a statement
+ * that fail, DuckDB meets the one or the other first by the names of its files (three copies of twelve, seen, the same in
+ * every run of each).
+ */
+async function saidUnderAnotherName(caller: Caller, question: Question, outcome: string): Promise<boolean> {
+  for (let i = 0; i < copies; i++) {
+    const world = await part(full, directory, `copy-${randomUUID()}`, caller.may);
+    const renamed = { ...caller, bare: await side(world) };
+    try {
+      await warmUp(renamed);
+      if ((await answer(renamed.bare, question)).outcome === outcome) {
+        return true;
+      }
+    } finally {
+      await renamed.bare.engine.stop();
+      await world.drop();
+    }
+  }
+  return false;
+}
+
 /** The first lines in which two outcomes differ. */
 function difference(inFull: string, inBare: string): string {
   // Plans of EXPLAIN are one value with lines of their own.
@@ -296,7 +322,9 @@ it(`shows nothing of other audiences in ${statements} random statements (seed ${
     if (varies && !wordLeaked) {
       return;
     }
-    leaks.push(`${label}\n${difference(inFull.outcome, inBare.outcome)}`);
+    if (!(await saidUnderAnotherName(caller, question, inFull.outcome))) {
+      leaks.push(`${label}\n${difference(inFull.outcome, inBare.outcome)}`);
+    }
   };
   let started = 0;
   await Promise.all(
