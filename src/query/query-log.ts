@@ -54,7 +54,8 @@ interface QueryLogOptions {
   readonly statementTimeoutMs?: number;
 }
 
-const maxWaiting = 10_000;
+/** What may wait, by {@link bytesOf}. */
+const maxWaitingBytes = 64 << 20;
 const maxBatch = 500;
 /** Longest text of a query that is kept, in UTF-16 code units. */
 const maxSql = 65_536;
@@ -80,6 +81,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     timeoutMs: o.statementTimeoutMs ?? 10_000,
   });
   const waiting: WaitingEntry[] = [];
+  let waitingBytes = 0;
   let failing = false;
   let trimmedMs = Number.NEGATIVE_INFINITY;
 
@@ -89,6 +91,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       await database.run((sql) => insert(sql, batch));
       // `record` has only appended since.
       waiting.splice(0, batch.length);
+      waitingBytes -= batch.reduce((sum, { entry }) => sum + bytesOf(entry), 0);
     }
     if (performance.now() - trimmedMs < trimEveryMs) {
       return;
@@ -140,14 +143,13 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
         },
         "query",
       );
-      if (waiting.length >= maxWaiting) {
+      const kept = { ...entry, client: shortCopy(entry.client, maxClient), sql: shortCopy(entry.sql, maxSql) };
+      if (waitingBytes + bytesOf(kept) > maxWaitingBytes) {
         dropped.inc();
         return;
       }
-      waiting.push({
-        queryId: randomUUID(),
-        entry: { ...entry, client: shortCopy(entry.client, maxClient), sql: shortCopy(entry.sql, maxSql) },
-      });
+      waitingBytes += bytesOf(kept);
+      waiting.push({ queryId: randomUUID(), entry: kept });
     },
     flush: () => writing.run(),
     stop: async () => {
@@ -159,6 +161,11 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       }
     },
   };
+}
+
+/** At most, in memory. */
+function bytesOf({ caller, client, sql }: QueryLogEntry): number {
+  return 1024 + 2 * (caller.length + client.length + sql.length);
 }
 
 function shorten(text: string, length: number): string {

@@ -104,7 +104,7 @@ describe("places for queries", () => {
     const place = await queue.acquire("a", signal);
     const controller = new AbortController();
     const waiting = queue.acquire("b", controller.signal);
-    await expect(queue.acquire("c", signal)).rejects.toMatchObject({ code: "OVERLOADED" });
+    await expect(queue.acquire("c", AbortSignal.timeout(5000))).rejects.toMatchObject({ code: "OVERLOADED" });
     controller.abort(new ServiceError("DEADLINE_EXCEEDED"));
     await expect(waiting).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
     await expect(queue.acquire("b", controller.signal)).rejects.toMatchObject({

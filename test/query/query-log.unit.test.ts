@@ -83,4 +83,27 @@ describe("a write without an answer", () => {
     expect(rows).toHaveLength(50);
     expect(rows[0]).toMatchObject({ client: `${"a".repeat(256)}...`, sql: `${"a".repeat(65_536)}...` });
   });
+
+  test("holds 64 MiB of what waits, drops and counts the rest, and takes more when it is written", async () => {
+    const { rows, sql } = pool(true);
+    const metrics = createMetrics();
+    const log = createQueryLog({
+      sql,
+      reopen: () => sql,
+      logger: createSilentLogger(),
+      metrics,
+      intervalMs: 60_000,
+    });
+    const long = { ...entry, sql: "a".repeat(65_536) };
+    for (let i = 0; i < 600; i++) {
+      log.record(long);
+    }
+    await log.flush();
+    // 128 KiB each, where a character takes two bytes, and 1 KiB for the rest.
+    expect(rows).toHaveLength(507);
+    expect(await metrics.text()).toContain("query_log_dropped_total 93");
+    log.record(long);
+    await log.stop();
+    expect(rows).toHaveLength(508);
+  });
 });
