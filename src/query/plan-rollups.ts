@@ -2,11 +2,13 @@
 import type { HeldFiles, NeededObject } from "../lake/cache/lake-files.js";
 import type { Partition } from "../lake/catalogue.js";
 import { isReadableRollup } from "../lake/rollup/rollup.js";
+import type { TableName } from "../lake/tables/tables.js";
 import type { FileGroup } from "./sql/file-source.js";
 import type { RolledObjects } from "./sql/file-view.js";
 
 /** The roll-up of an object, if it may stand for its rows; else null. */
 export function rollupOf(
+  table: TableName,
   partition: Partition,
   wanted: NeededObject["wanted"],
   objects: RolledObjects,
@@ -17,7 +19,7 @@ export function rollupOf(
   }
   const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
   const isWhole = minTimeNs >= first && maxTimeNs <= last;
-  return isReadableRollup(rollupPath) && (isWhole || objects === "any")
+  return isReadableRollup(table, rollupPath) && (isWhole || objects === "any")
     ? { ...partition, path: rollupPath, fileBytes: rollupBytes, checksum: rollupChecksum, rowCount: null, wanted }
     : null;
 }

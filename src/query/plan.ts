@@ -257,7 +257,10 @@ async function objectsOf(
   });
   // Nobody else has them: copies of thousands would take longer than to find them.
   return partitions.map((partition) =>
-    Object.assign(partition, { wanted, rollup: rolledUp === null ? null : rollupOf(partition, wanted, rolledUp) }),
+    Object.assign(partition, {
+      wanted,
+      rollup: rolledUp === null ? null : rollupOf(viewSet, partition, wanted, rolledUp),
+    }),
   );
 }
 

@@ -306,12 +306,12 @@ it("takes the footer of a roll-up from an object cache, whatever the rows of its
     audience: "a",
     rowCount: 10 * rows,
     schemaHash: "",
-    rollupPath: rollupPathOf(object.path),
+    rollupPath: rollupPathOf("log_entries", object.path),
     rollupBytes: fileBytes,
     rollupChecksum: null,
     attributes: "",
   };
-  const rollup = rollupOf(partition, wanted, "any");
+  const rollup = rollupOf("log_entries", partition, wanted, "any");
   if (rollup === null) {
     throw new TypeError("the roll-up is not read");
   }

@@ -431,3 +431,62 @@ describe("histogram_increases", () => {
     expect(row).toEqual({ p100: 4 });
   });
 });
+
+describe("of a process that several resources share", () => {
+  const resource = (database: number): string => `'{"db":"${database}"}'`;
+
+  /** Points a minute apart, of one start and the same times, as one receiver sends them that asks two databases. */
+  const shared = (process: string, instance: string): string =>
+    [10, 5]
+      .flatMap((by, database) =>
+        [0, 1, 2].map(
+          (minute) => `SELECT 'shared' AS name, 'sum' AS metric_type, true AS is_monotonic, 'cumulative' AS temporality,
+            ${at(minute)} AS time, ${at(-600)} AS start_time, ${1000 + database * 500 + minute * by}::DOUBLE AS value,
+            '${process}' AS process_id, ${instance} AS service_instance_id, ${resource(database)} AS process_properties`,
+        ),
+      )
+      .join(" UNION ALL ");
+
+  beforeAll(async () => {
+    await addPartition(t.lake, t.sql, {
+      table: "measures",
+      audience: "public",
+      rowsSql: `${shared("databases", "NULL::VARCHAR")} UNION ALL ${shared("instance", "'one'")}`,
+    });
+    await addPartition(t.lake, t.sql, {
+      table: "histograms",
+      audience: "public",
+      rowsSql: [0, 1]
+        .map((database) =>
+          histogram("shared", 0, 1, [2, 0, 0], ["temporality = 'delta'", `process_properties = ${resource(database)}`]),
+        )
+        .join(" UNION ALL "),
+    });
+  });
+
+  it("each resource has series of its own", async () => {
+    expect(
+      await t.plainRows(`SELECT process_properties, CAST(sum(increase) AS INTEGER) AS rose FROM counter_increases
+        WHERE process_id = 'databases' GROUP BY ALL ORDER BY ALL`),
+    ).toEqual([
+      { process_properties: '{"db":"0"}', rose: 20 },
+      { process_properties: '{"db":"1"}', rose: 10 },
+    ]);
+    expect(
+      await t.plainRows("SELECT CAST(sum(count) AS INTEGER) AS rose FROM histogram_increases WHERE name = 'shared'"),
+    ).toEqual([{ rose: 4 }]);
+    expect(
+      await t.plainRows(`SELECT process_properties, CAST(points AS INTEGER) AS points FROM metric_series
+        WHERE process_id = 'databases' ORDER BY ALL`),
+    ).toEqual([
+      { process_properties: '{"db":"0"}', points: 3 },
+      { process_properties: '{"db":"1"}', points: 3 },
+    ]);
+  });
+
+  it("an instance has one, whatever attributes come later", async () => {
+    expect(
+      await t.plainRows("SELECT CAST(points AS INTEGER) AS points FROM metric_series WHERE process_id = 'instance'"),
+    ).toEqual([{ points: 6 }]);
+  });
+});

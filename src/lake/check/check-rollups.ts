@@ -60,7 +60,7 @@ function rollupsAfter(sql: Sql, viewSet: TableName, after: CheckedRollup | null)
 async function checkCounts(table: TableCheck, rollup: CheckedRollup): Promise<void> {
   const engine = table.engineOf(rollup.audience);
   // Another version's may have other columns.
-  if (!isReadableRollup(rollup.path)) {
+  if (!isReadableRollup(rollup.viewSet, rollup.path)) {
     return;
   }
   try {

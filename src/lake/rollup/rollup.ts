@@ -9,17 +9,17 @@ import { attributeColumnSql, attributesSql, type ObjectAttributes } from "../tab
 import type { TableName } from "../tables/tables.js";
 import { calleeAttributes, openCallsSql } from "./calls.js";
 
-/** Raise it whenever the SQL below changes: roll-ups of another version are not read. */
-const version = 1;
+/** Raise a table's whenever its SQL below changes: roll-ups of another version are not read. */
+const versions: Readonly<Record<TableName, number>> = { log_entries: 1, measures: 2, histograms: 2, spans: 1 };
 
-/** The path of the roll-up of the object at `path`. No glob of Parquet files meets it. */
-export function rollupPathOf(path: string): string {
-  return path.replace(/(?:\.parquet)?$/u, `.rollup${version}`);
+/** The path of the roll-up of a table's object at `path`. No glob of Parquet files meets it. */
+export function rollupPathOf(table: TableName, path: string): string {
+  return path.replace(/(?:\.parquet)?$/u, `.rollup${versions[table]}`);
 }
 
-/** Whether a roll-up is one that this version reads. */
-export function isReadableRollup(path: string): boolean {
-  return path.endsWith(`.rollup${version}`);
+/** Whether a table's roll-up is one that this version reads. */
+export function isReadableRollup(table: TableName, path: string): boolean {
+  return path.endsWith(`.rollup${versions[table]}`);
 }
 
 /** A table whose roll-ups count rows. */
@@ -37,16 +37,11 @@ const seriesColumns = [
   "metric_type",
   "temporality",
   "properties",
+  "process_properties",
 ] as const;
 
 /** What the rows of a series have in common, mostly. */
-const detailColumns = [
-  "service_namespace",
-  "service_instance_id",
-  "service_version",
-  "host_name",
-  "process_properties",
-] as const;
+const detailColumns = ["service_namespace", "service_instance_id", "service_version", "host_name"] as const;
 
 /**
  * Columns of a roll-up of points that are named as in the table. `description` is the largest of the series, and

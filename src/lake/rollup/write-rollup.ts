@@ -53,7 +53,7 @@ export async function settleWithRollup(
   let rollup: Rollup | null = null;
   try {
     if (rowCount >= rollupRows && (await rollUp(engine, finished, rolled))) {
-      const rollupPath = rollupPathOf(path);
+      const rollupPath = rollupPathOf(finished.table, path);
       rollup = { path: rollupPath, ...(await settleObject(store, rollupPath, rolled)) };
     }
     return { ...(await settleObject(store, path, temporary)), rollup };

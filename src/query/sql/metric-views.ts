@@ -22,11 +22,13 @@ import { exactTime, type FileViewDefinition, type TableRows } from "./file-view.
 const lookbackNs = 3_600_000_000_000n;
 
 /**
- * Names a series. The process is of one audience. DuckDB's hash is another in other versions of it, so it is compared
- * within a query only.
+ * Names a series. The process is of one audience. Without an instance, resources that differ in other attributes alone
+ * share a process, as databases or containers do that one receiver asks; an instance stays the same when attributes come
+ * later. DuckDB's hash is another in other versions of it, so it is compared within a query only.
  */
 const seriesHash =
-  "hash(audience, process_id, target, scope_version, scope_properties, name, unit, metric_type, temporality, properties)";
+  "hash(audience, process_id, CASE WHEN coalesce(service_instance_id, '') = '' THEN process_properties END, target, " +
+  "scope_version, scope_properties, name, unit, metric_type, temporality, properties)";
 
 const seriesSql = "format('{:016x}', svc_hash)";
 

@@ -177,7 +177,9 @@ function rowsSql(table: Table, rows: readonly Rows[], [first, last]: readonly [n
           ? spansSql(count)
           : `'metric ' || ${kind % 3} AS name, CAST(nullif('unit ' || ${kind % 2}, 'unit 0') AS VARCHAR) AS unit,
            'says ' || (i % 2) AS description, 'cumulative' AS temporality,
-           '${table === "measures" ? "sum" : "histogram"}' AS metric_type, '{"k":"' || ${kind} || '"}' AS properties
+           '${table === "measures" ? "sum" : "histogram"}' AS metric_type, '{"k":"' || ${kind} || '"}' AS properties,
+           ${process === 0 ? "'one'" : "CAST(NULL AS VARCHAR)"} AS service_instance_id,
+           '{"container":"' || ${process === 0 ? 0 : "i % 2"} || '"}' AS process_properties
            ${table === "measures" ? ", i % 3 = 0 AS is_monotonic" : ""}`;
     return `SELECT ${common}, ${own} FROM range(${count}) t(i)`;
   });
