@@ -149,6 +149,24 @@ describe("identity", () => {
   });
 });
 
+it.each([
+  ["2026-11-30T10:00:00Z", 1_796_032_800],
+  ["2026-11-30T10:00:00.25+01:30", 1_796_027_400.25],
+  ["2026-11-30T10:00", 1_796_032_800],
+  ["1969-12-31T00:00:00Z", -86_400],
+  ["garbage 5", null],
+  ["1", null],
+  ["2026-11-30", null],
+  ["2026-13-30T10:00:00Z", null],
+])("reads the start of a process, %s, as %s", (text, seconds) => {
+  const { segment } = decodeOne(
+    createBuilder(),
+    oneLog({}, { attributes: [attribute("process.creation.time", text)] }),
+    plainHead(1),
+  );
+  expect(columnsOf(segment.processes[0])).toMatchObject({ start_seconds: seconds });
+});
+
 describe("blocks", () => {
   it("are stored once in a segment, and counted for every sender", () => {
     const builder = createBuilder();
@@ -228,7 +246,7 @@ describe("blocks", () => {
       ],
     });
     const { segment, rows } = decodeOne(createBuilder(), body, plainHead(3));
-    expect(segment.blocks).toMatchObject([{ beginTimeNs: 4294967290n, endTimeNs: 8589934599n, rowCount: 3 }]);
+    expect(segment.blocks).toMatchObject([{ beginTimeNs: 4294967295n, endTimeNs: 4294967297n, rowCount: 3 }]);
     expect(rows.spans.map((row) => row["duration_ns"])).toEqual([4294967303n, 4294967297n, -7n]);
   });
 });

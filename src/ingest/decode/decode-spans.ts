@@ -116,7 +116,6 @@ export function decodeSpan(context: DecodeContext, table: SpanTable, start: numb
     return;
   }
   context.noteTime(beginLow, beginHigh);
-  context.noteTime(endLow, endHigh);
 }
 
 function finishTexts(columns: SpanTable["columns"]): void {

@@ -155,13 +155,14 @@ function writeId(bytes: Uint8Array, at: number, id: string): void {
   }
 }
 
-/** Milliseconds since the epoch of an ISO 8601 time between 1970 and 9999, else null. */
-function parseTime(text: string | undefined): number | null {
-  if (text === undefined) {
-    return null;
-  }
-  const timeMs = Date.parse(text);
-  return timeMs >= 0 && timeMs <= 253402300799999 ? timeMs : null;
+/** `Date.parse` reads much else, such as `garbage 5`, and in the zone of this machine. */
+const isoTime = /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([Zz]|[+-]\d\d:?\d\d)?$/u;
+
+/** Milliseconds since the epoch of an ISO 8601 time, in UTC if it names no zone; else null. */
+function parseTime(text = ""): number | null {
+  const [, time = "", zone = "Z"] = isoTime.exec(text) ?? [];
+  const timeMs = Date.parse(`${time}${zone}`);
+  return Number.isNaN(timeMs) ? null : timeMs;
 }
 
 function rowOf(processId: string, audience: string | null, facts: ResourceFacts): ProcessRow {
