@@ -1,6 +1,6 @@
 /** Objects that are gone or damaged, as against a store that nobody can read at present, or a machine that lacks something. */
 import { ServiceError } from "../runtime/errors.js";
-import { DamagedObject } from "./store/object-store.js";
+import { DamagedObject, type ObjectStore } from "./store/object-store.js";
 
 /** Objects that a message names. */
 const maxNamed = 5;
@@ -17,7 +17,7 @@ export class BadObjects extends ServiceError {
     const path = paths.length === 1 ? paths[0] : "<path>";
     super(
       "INTERNAL",
-      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('${path}') as an administrator who may read its audience; all its rows go, and its file an hour later.${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
+      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --deep --repair to go on without ${them}. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('${path}') as an administrator who may read its audience; all its rows go, and its file an hour later.${options?.afterwards === undefined ? "" : ` ${options.afterwards}`}`,
       options,
     );
     this.paths = paths;
@@ -57,6 +57,13 @@ export function isRefused(error: unknown): boolean {
 
 /** The system's own words for that, where this process reads an object's file itself. */
 export class RefusedFile extends Error {}
+
+/** What the system says of an object's file: of the store's own, that it refuses it. */
+export function asRefused({ remote }: Pick<ObjectStore, "remote">, error: unknown): unknown {
+  return remote === null && error instanceof Error && "code" in error && refusalCodes.has(String(error.code))
+    ? new RefusedFile(error.message, { cause: error })
+    : error;
+}
 
 /** The codes of the system for a file that is gone, or that rights, a mount or a disk keep from being read. */
 export const refusalCodes: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "EIO", "ESTALE"]);

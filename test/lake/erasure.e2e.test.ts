@@ -191,7 +191,7 @@ it("checks the lake, and mends what can be mended", async () => {
   );
   const failing = await command("erase", "--audience", "team-a", "--where", "service=none");
   expect([failing.code, failing.stdout]).toEqual([1, ""]);
-  expect(failing.stderr).toMatch(/An object is missing or damaged: log_entries.*telemetry lake check --repair/u);
+  expect(failing.stderr).toMatch(/An object is missing or damaged: log_entries.*telemetry lake check --deep --repair/u);
   expect(await telemetry("lake", "check")).toMatchObject({
     report: { counts: { missing: 1, orphan: 1, mended: 0 } },
   });

@@ -271,7 +271,7 @@ it.each([
   await expect(runTask(taskContext(lab), taskId)).rejects.toBeInstanceOf(BadObjects);
   expect(await taskRow(lab, taskId)).toMatchObject({
     state: "failed",
-    error: `An object is missing or damaged: ${spoilt}. Restore it from a backup, or run telemetry lake check --repair to go on without it. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('${spoilt}') as an administrator who may read its audience; all its rows go, and its file an hour later. Everything else is erased; ask for the erasure once more then.`,
+    error: `An object is missing or damaged: ${spoilt}. Restore it from a backup, or run telemetry lake check --deep --repair to go on without it. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('${spoilt}') as an administrator who may read its audience; all its rows go, and its file an hour later. Everything else is erased; ask for the erasure once more then.`,
     rows: 2,
   });
   await lab.sql`delete from lakehouse_partitions where path = ${spoilt}`;

@@ -188,7 +188,7 @@ it("merges the others when some are missing or damaged, says which and what to d
   await expect.poll(() => metric("maintenance_last_success_timestamp_seconds")).toBeGreaterThan(0);
   expect(await metric("maintenance_failures_total")).toBe(1);
   expect(warnings).toEqual([
-    `merges of log_entries go on without some: 2 objects are missing or damaged: ${first?.path}, ${second?.path}. Restore them from a backup, or run telemetry lake check --repair to go on without them. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('<path>') as an administrator who may read its audience; all its rows go, and its file an hour later.`,
+    `merges of log_entries go on without some: 2 objects are missing or damaged: ${first?.path}, ${second?.path}. Restore them from a backup, or run telemetry lake check --deep --repair to go on without them. It leaves one whose bytes have changed: copy its file, then run SELECT * FROM retire_partition_by_file('<path>') as an administrator who may read its audience; all its rows go, and its file an hour later.`,
   ]);
   for (const file of files) {
     await rename(`${file}.aside`, file);

@@ -203,7 +203,9 @@ it("checks the lake, and says what is wrong with it and what was mended", async 
   await page.getByRole("button", { name: "Erase them for good" }).click();
   await page
     .getByRole("alert")
-    .getByText(/(?:An object is|[0-9]+ objects are) missing or damaged: log_entries.*telemetry lake check --repair/u)
+    .getByText(
+      /(?:An object is|[0-9]+ objects are) missing or damaged: log_entries.*telemetry lake check --deep --repair/u,
+    )
     .waitFor();
   await page.getByRole("gridcell", { name: "failed", exact: true }).waitFor();
   await expectAccessible(page);

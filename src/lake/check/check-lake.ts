@@ -5,8 +5,9 @@
  *
  * A repair mends two things and tells both: orphans are removed, and partitions whose object is missing or unreadable leave
  * the catalogue, so that queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair
- * puts back those whose objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts).
- * Other differences are told and left.
+ * puts back those whose objects have returned. An object that an earlier version wrote wrong gets a right one in its place
+ * (../rewrite/mend-object.ts). Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told and
+ * left.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
@@ -25,6 +26,7 @@ import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
 import { checkRollups } from "./check-rollups.js";
 import { loseLost, restoreReturned } from "./lost-partitions.js";
+import { mendObject } from "./mend-object.js";
 import {
   type Content,
   fileOf,
@@ -201,7 +203,13 @@ async function checkContent(table: TableCheck, group: readonly CheckedPartition[
         const detail = reason instanceof Error ? (reason.message.split("\n")[0] ?? "") : "";
         // Cut after that: a part of the path would stay.
         const words = detail.replaceAll(fileOf(table, partition), "the object").slice(0, 200);
-        await loseLost(table, partition, "unreadable", words, repair && !isRefused(error));
+        const mending = isRefused(error) ? null : await mendObject(table, engine, partition, "lakehouse_partitions");
+        if (mending === null) {
+          await loseLost(table, partition, "unreadable", words, repair && !isRefused(error));
+        } else {
+          const mended = mending.object !== null;
+          report.add({ ...wordsOf(partition), kind: "unreadable", mended, detail: mending.words });
+        }
       }
     }
   }

@@ -10,6 +10,7 @@ import { rewriteSourceColumns, withLockedTable } from "../rewrite/with-table.js"
 import type { TableName } from "../tables/tables.js";
 import type { CheckContext, TableCheck } from "./check-lake.js";
 import { type CheckedPartition, wordsOf } from "./lake-report.js";
+import { mendObject } from "./mend-object.js";
 import { findObject, isAsPublished, type Listed, readContents } from "./stored-objects.js";
 
 /** Reports a partition whose object cannot be used; with `repair` it leaves the catalogue, if it is still there. */
@@ -60,9 +61,15 @@ export async function restoreReturned(table: TableCheck): Promise<void> {
   for (const partition of lost) {
     const engine = table.engineOf(partition.audience);
     const listed = stored.get(partition.path) ?? (await findObject(store, partition));
-    const whole = listed !== null && (await isWhole(table, engine, partition, listed, deep || repair));
-    const back = whole && repair ? await putBackOrSay(table, engine, partition) : null;
-    const detail = whole ? "the object is back" : `its object is ${partition.reason}`;
+    const asItWas = listed !== null && (await isWhole(table, engine, partition, listed, deep || repair));
+    const mending =
+      listed === null || asItWas || partition.reason !== "unreadable"
+        ? null
+        : await mendObject(table, engine, partition, "lost_partitions");
+    const object = mending?.object ?? null;
+    const whole = asItWas || object !== null;
+    const back = whole && repair ? await putBackOrSay(table, engine, { ...partition, ...object }) : null;
+    const detail = mending?.words ?? (whole ? "the object is back" : `its object is ${partition.reason}`);
     report.add({
       ...wordsOf(partition),
       kind: whole ? "returned" : "lost",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
-import { RefusedFile, refusalCodes } from "../bad-objects.js";
+import { asRefused } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { everyValueSql } from "../merge/merge-sql.js";
@@ -66,10 +66,7 @@ export async function checksumOfObject({ store }: Pick<CheckContext, "store">, f
   try {
     return await checksumOfFile(file);
   } catch (error) {
-    if (store.remote === null && error instanceof Error && "code" in error && refusalCodes.has(String(error.code))) {
-      throw new RefusedFile(error.message, { cause: error });
-    }
-    throw error;
+    throw asRefused(store, error);
   }
 }
 

@@ -28,6 +28,7 @@
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
  *
  * **Missing and damaged objects** stay as they are, too, and the merge says which; the others are merged without them.
+ * Those that an earlier version wrote wrong are mended first (../rewrite/mend-object.ts).
  *
  * **Attributes that occur often become columns**, made anew of the text of all attributes in each merge: those of the
  * sources are not read. Which ones is decided per step (attribute-choice.ts).
@@ -36,7 +37,7 @@ import type { AudienceFilter } from "../../db/audience-filter.js";
 import { reaching, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { BadObjects } from "../bad-objects.js";
+import { BadObjects, isOutage } from "../bad-objects.js";
 import { engineError, isOutOfMemory } from "../engine-error.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
 import type { CpuShare } from "./cpu-share.js";
@@ -51,9 +52,10 @@ import {
 import { areJoined } from "./merge-levels.js";
 import { type MergeScope, tryLockMerge, unlockMerge } from "./merge-lock.js";
 import { type MergeSource, mergeStepsOf, type StepLimits } from "./merge-plan.js";
-import { selectMergeSources } from "./merge-publish.js";
+import { publish, selectMergeSources } from "./merge-publish.js";
 import { columnNamesSql, type SourceFile } from "./merge-sql.js";
 import { joinSources, mergeStep, partition, type StepContext } from "./merge-step.js";
+import { mendedBytes, putMended, replaceObject } from "../rewrite/mend-object.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
@@ -239,11 +241,48 @@ async function mergeAudience(
         throw error;
       }
       const { paths } = error;
-      done.push(...left.filter(({ path }) => paths.includes(path)).map((source) => partition("unreadable", source)));
-      const settled = new Set(done.map(({ partitionId }) => partitionId));
-      left = left.filter(({ partitionId }) => !settled.has(partitionId));
+      const mended = new Map<string, MergeSource>();
+      for (const source of left.filter(({ path }) => paths.includes(path))) {
+        const whole = await mendedSource(context, engine, source);
+        if (whole === null) {
+          done.push(partition("unreadable", source));
+        } else {
+          done.push(partition("replaced", source), partition("created", whole));
+          mended.set(source.partitionId, whole);
+        }
+      }
+      const settled = new Set(done.flatMap(({ action, partitionId }) => (action === "created" ? [] : [partitionId])));
+      left = left.flatMap((source) => {
+        const whole = mended.get(source.partitionId);
+        return whole === undefined ? (settled.has(source.partitionId) ? [] : [source]) : [whole];
+      });
     }
   }
+}
+
+/** What stands for an object that an earlier version wrote wrong; null when its fault is another one. */
+async function mendedSource(
+  context: StepContext,
+  engine: MergeEngine,
+  source: MergeSource,
+): Promise<MergeSource | null> {
+  const { connection, scope, cancelled } = context;
+  const bytes = await mendedBytes(context, source).catch((error: unknown) => {
+    if (cancelled() || isOutage(error)) {
+      throw error;
+    }
+    return null;
+  });
+  if (bytes === null) {
+    return null;
+  }
+  const object = await putMended(context, engine, source, bytes, (mended, assertInTime) =>
+    publish(connection, scope, () => {
+      assertInTime();
+      return replaceObject(connection, "lakehouse_partitions", source, mended);
+    }),
+  );
+  return object === null || object === "stays" ? null : { ...source, ...object };
 }
 
 /** @throws BadObjects */

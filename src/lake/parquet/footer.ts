@@ -136,10 +136,7 @@ function amend(target: number, source: number, sorted: readonly string[]): void 
       const chunk = chunks.get(name);
       return chunk === undefined ? [] : [sortingColumn(chunk.index, true)];
     });
-    setField(group, groupSorting, {
-      type: thrift.types.list,
-      node: { kind: "list", elementType: thrift.types.struct, items },
-    });
+    setField(group, groupSorting, thrift.structsField(items));
   }
   const footerStart = out.length;
   thrift.writeStruct(out, root);

@@ -96,14 +96,8 @@ export async function joinFiles(
         files.reduce((sum, { rows }) => sum + rows, 0),
       ),
     );
-    fields.set(fileFields.groups, {
-      type: thrift.types.list,
-      node: { kind: "list", elementType: thrift.types.struct, items: groups },
-    });
-    fields.set(fileFields.keyValues, {
-      type: thrift.types.list,
-      node: { kind: "list", elementType: thrift.types.struct, items: Object.entries(keyValues).map(keyValue) },
-    });
+    fields.set(fileFields.groups, thrift.structsField(groups));
+    fields.set(fileFields.keyValues, thrift.structsField(Object.entries(keyValues).map(keyValue)));
     const footer = new ByteBuffer(64 * 1024);
     thrift.writeStruct(footer, { kind: "struct", fields });
     footer.uint32(footer.length);
@@ -160,23 +154,14 @@ function movedGroup(group: thrift.Node, by: number): thrift.Node {
     }
     return { kind: "struct", fields };
   });
-  moved.set(groupFields.columns, {
-    type: thrift.types.list,
-    node: { kind: "list", elementType: thrift.types.struct, items: columns },
-  });
+  moved.set(groupFields.columns, thrift.structsField(columns));
   return { kind: "struct", fields: moved };
 }
 
 /** The fields of a struct, some of them offsets that move; zero is none. */
 function movedFields(node: thrift.Node, offsets: readonly number[], by: number): Map<number, thrift.Field> {
-  const fields = new Map(node.kind === "struct" ? node.fields : []);
-  for (const id of offsets) {
-    const offset = thrift.integerOf(thrift.fieldOf(node, id));
-    if (offset !== null && offset > 0) {
-      fields.set(id, thrift.integerField(thrift.types.i64, offset + by));
-    }
-  }
-  return fields;
+  const moved = thrift.withIntegers(node, offsets, (offset) => (offset > 0 ? offset + by : offset));
+  return new Map(moved.kind === "struct" ? moved.fields : []);
 }
 
 /** Everything between the first magic number and the footer. */

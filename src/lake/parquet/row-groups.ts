@@ -166,10 +166,7 @@ export function footerOf({ root }: ParsedFooter, kept: readonly number[]): Uint8
   });
   const fields = new Map(root.fields);
   fields.set(fileFields.rows, thrift.integerField(thrift.types.i64, rowsOf(items)));
-  fields.set(fileFields.groups, {
-    type: thrift.types.list,
-    node: { kind: "list", elementType: thrift.types.struct, items },
-  });
+  fields.set(fileFields.groups, thrift.structsField(items));
   const out = new ByteBuffer(64 * 1024);
   thrift.writeStruct(out, { kind: "struct", fields });
   out.uint32(out.length);
@@ -189,9 +186,5 @@ function withoutIndexes(group: thrift.Node): thrift.Node {
     const isIndex = (id: number): boolean => id >= chunkFields.offsetIndex && id <= chunkFields.columnIndexLength;
     return { kind: "struct", fields: new Map([...chunk.fields].filter(([id]) => !isIndex(id))) };
   });
-  const list = { kind: "list", elementType: thrift.types.struct, items: columns } as const;
-  return {
-    kind: "struct",
-    fields: new Map(group.fields).set(groupFields.columns, { type: thrift.types.list, node: list }),
-  };
+  return thrift.withFields(group, [[groupFields.columns, thrift.structsField(columns)]]);
 }

@@ -199,6 +199,26 @@ export function integerField(type: number, value: number): Field {
   return { type, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }
 
+/** A field with a list of structs. */
+export function structsField(items: Node[]): Field {
+  return { type: types.list, node: { kind: "list", elementType: types.struct, items } };
+}
+
+/** A struct with other fields in the place of some, or beside them. */
+export function withFields(node: Node, fields: Iterable<readonly [number, Field]>): Node {
+  return { kind: "struct", fields: new Map([...(node.kind === "struct" ? node.fields : []), ...fields]) };
+}
+
+/** A struct with other integers in those of these fields that it has. */
+export function withIntegers(node: Node, ids: readonly number[], change: (value: number) => number): Node {
+  const changed = ids.flatMap((id): [number, Field][] => {
+    const field = node.kind === "struct" ? node.fields.get(id) : undefined;
+    const value = integerOf(field?.node ?? null);
+    return field === undefined || value === null ? [] : [[id, integerField(field.type, change(value))]];
+  });
+  return withFields(node, changed);
+}
+
 /** Text out of a binary. */
 export function textOf(node: Node | null): string | null {
   if (node?.kind !== "raw") {

@@ -22,7 +22,7 @@ export const engineDefect =
 
 /** What a caller is told of an object that the engine cannot find or read, whose name is no business of theirs. */
 const unreadableObject =
-  "an object of the lake is missing or cannot be read; the log of this server names it, and telemetry lake check finds all";
+  "an object of the lake is missing or cannot be read; the log of this server names it, and telemetry lake check --deep finds all";
 
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;

@@ -499,7 +499,7 @@ describe("errors", () => {
     await expect(one(`SELECT count(*) FROM ${table}`)).rejects.toMatchObject({
       code: status.INTERNAL,
       details: expect.stringMatching(
-        /^an object of the lake is missing or cannot be read; the log .* telemetry lake check finds all; request id [0-9a-f-]{36}$/u,
+        /^an object of the lake is missing or cannot be read; the log .* telemetry lake check --deep finds all; request id [0-9a-f-]{36}$/u,
       ) as unknown,
     });
   });
