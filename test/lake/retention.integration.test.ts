@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
 import { connect } from "../../src/db/sql.js";
+import { runTask } from "../../src/lake/check/lake-tasks.js";
 import { commitSegments } from "../../src/lake/commit.js";
 import { processRow } from "../../src/lake/process-row.js";
 import { applyRetention, type RetentionPoint, type RetentionResult } from "../../src/lake/retention/retention.js";
@@ -15,7 +16,7 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { commitLogs } from "../helpers/lake/lake-commit.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
-import { addAged, dieAt, publishedValues } from "../helpers/lake/lake-tasks.js";
+import { addAged, askErasure, dieAt, publishedValues, taskContext } from "../helpers/lake/lake-tasks.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 
@@ -110,6 +111,26 @@ it("keeps rows that were stamped by a clock years behind, until the object that 
   expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0, bad: [] });
   expect(await logs()).toEqual(["a-1", "stamped 0", "stamped 1"]);
 });
+
+it.each(["as ingested", "after an erasure"])(
+  "counts the age of rows that were stamped by a clock behind from their commit, merged with older ones (%s)",
+  async (how) => {
+    const bodies = [protobufLogs("stamped", 2), protobufLogs("erased", 1, "other")];
+    const sent = bodies.map((body) => ({ audience: "a", body: body.toString("base64") }));
+    const stampedNs = BigInt(Date.now() - 40 * 86_400_000) * 1_000_000n;
+    await commitLogs(lab.sql, lab.context.store, how === "as ingested" ? sent.slice(0, 1) : sent, undefined, stampedNs);
+    if (how !== "as ingested") {
+      await runTask(taskContext(lab), await askErasure(lab, { audience: "a", where: { service: "other" } }));
+    }
+    await addOld("log_entries", "a", 60, 1);
+    await mergePartitions(lab.context, { ...mergeAll, endNs: 2n ** 63n - 1n, widthSeconds: 2 ** 31 - 1 });
+    const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
+    expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1, bad: [] });
+    expect(await logs()).toEqual(["a-1", "stamped 0", "stamped 1"]);
+    const isLate = "epoch(now()) - epoch(insert_time) < 7200";
+    expect(await publishedValues(lab, "log_entries", isLate)).toEqual(["false", "true", "true"]);
+  },
+);
 
 it("counts the age of rows that were stamped by a clock years ahead from their commit", async () => {
   const body = protobufLogs("stamped", 2).toString("base64");

@@ -10,6 +10,8 @@ export type MergeSource = Pick<
   /** Null of what was never merged. */
   readonly attributeColumns: readonly string[] | null;
   readonly attributeNames: readonly string[] | null;
+  /** Rows as ingested by a clock that was far behind: they count as received then, nanoseconds since 1970. Else null. */
+  readonly receivedNs: bigint | null;
 };
 
 /** How much one step takes at most; a partition that is larger is a step of its own. */

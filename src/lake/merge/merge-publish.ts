@@ -9,14 +9,24 @@ import { mergedSortOrder } from "./merge-sql.js";
 import { tableLayouts } from "../parquet/layout.js";
 import type { TableName } from "../tables/tables.js";
 
+/**
+ * The columns of a {@link MergeSource}, of rows as `lakehouse_partitions` has them. A commit lets none of its rows count as
+ * received more than an hour before it (commit.ts): those that say so have their time of a clock that was behind.
+ */
+export function mergeSourceColumns(sql: Sql) {
+  return sql`partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
+    row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
+    encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum,
+    attribute_columns as "attributeColumns", attribute_names as "attributeNames",
+    case when level = 0 and max_insert_time - min_insert_time = interval '1 hour'
+      then (extract(epoch from min_insert_time) * 1000000000)::bigint end as "receivedNs"`;
+}
+
 /** The partitions that a merge takes, by audience and then by time. */
 export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<MergeSource[]> {
   const { viewSet, audiences } = request;
   return sql<MergeSource[]>`
-    select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
-      row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-      encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum,
-      attribute_columns as "attributeColumns", attribute_names as "attributeNames"
+    select ${mergeSourceColumns(sql)}
     from lakehouse_partitions
     where view_set = ${viewSet} and ${readableBy(sql, audiences)} and ${chosenBy(sql, request)}
     order by audience nulls first, min_time_ns, min_insert_time, partition_id`;

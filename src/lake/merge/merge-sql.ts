@@ -49,13 +49,28 @@ export function everyValueSql(files: readonly { readonly file: string }[]): stri
     filename = true, union_by_name = true, hive_partitioning = false) AS rows GROUP BY 1`;
 }
 
+/**
+ * Rows of files of one version and one kind of clock. A clock far behind would let them go before their time, so they say
+ * that they were received when the last of these files counts as received.
+ */
+function rowsSql(files: readonly SourceFile[]): string {
+  const received = files.reduce(
+    (last, { receivedNs }) => (receivedNs !== null && receivedNs > last ? receivedNs : last),
+    0n,
+  );
+  const columns =
+    received === 0n ? "*" : `* REPLACE (greatest(insert_time, make_timestamp_ns(${received})) AS insert_time)`;
+  return `SELECT ${columns} FROM ${readSql(files)}`;
+}
+
 /** All rows of some sources with every column of the table, `file_row_number` last. */
 function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
   const groups = new Map<string, SourceFile[]>();
   for (const source of sources) {
-    const group = groups.get(source.schemaHash);
+    const key = source.receivedNs === null ? source.schemaHash : `${source.schemaHash} behind`;
+    const group = groups.get(key);
     if (group === undefined) {
-      groups.set(source.schemaHash, [source]);
+      groups.set(key, [source]);
     } else {
       group.push(source);
     }
@@ -68,7 +83,7 @@ function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
   const empty = columns.map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`);
   const selects = [
     `SELECT ${empty.join(", ")}, CAST(0 AS BIGINT) AS ${rowNumber} WHERE false`,
-    ...[...groups.values()].map((group) => `SELECT * FROM ${readSql(group)}`),
+    ...[...groups.values()].map(rowsSql),
   ];
   return `(${selects.join(" UNION ALL BY NAME ")})`;
 }

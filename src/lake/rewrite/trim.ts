@@ -1,8 +1,8 @@
 /**
  * Trimming: rows whose retention is over leave objects that others keep alive. An object is rewritten when its oldest
  * row has overstayed by a quarter of the retention, at least by a day; so a row is rewritten a few times at most. Rows
- * that say they were received before any row of their object was have their time of a clock that was behind, and stay
- * as long as the object.
+ * that say they were received before any row of their object was have their time of a clock that was behind, as merging
+ * left it in earlier versions, and stay as long as the object.
  */
 import { BadObjects } from "../bad-objects.js";
 import type { RowCondition } from "../merge/merge-sql.js";

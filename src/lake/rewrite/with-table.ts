@@ -3,6 +3,7 @@ import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type MergeEngine, type MergeProcess, withMergeProcess } from "../merge/merge-engine.js";
 import { unlockMerge, waitForMergeLock } from "../merge/merge-lock.js";
+import { mergeSourceColumns } from "../merge/merge-publish.js";
 import { ofAudience } from "../retention/retire-received.js";
 import { objectDirectory } from "../store/paths.js";
 import type { TableName } from "../tables/tables.js";
@@ -98,11 +99,7 @@ interface ReceivedSource extends RewriteSource {
 
 /** The columns of a {@link RewriteSource}, of rows as `lakehouse_partitions` has them. */
 export function rewriteSourceColumns(sql: Sql) {
-  return sql`partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
-    row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-    encode(schema_hash, 'hex') as "schemaHash", checksum::float8 as checksum,
-    level::int as level, bucket_seconds as "bucketSeconds",
-    attribute_columns as "attributeColumns", attribute_names as "attributeNames"`;
+  return sql`${mergeSourceColumns(sql)}, level::int as level, bucket_seconds as "bucketSeconds"`;
 }
 
 /** Partitions to look through, by id. */
