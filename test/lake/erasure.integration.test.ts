@@ -293,6 +293,33 @@ it("says what it waits for, until it goes on", async () => {
   expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, error: null });
 });
 
+it("leaves nothing of what it could not publish because others keep rows locked, and says so", async () => {
+  await addLogs([log("shop"), log("other", "other")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  const stored = async (): Promise<readonly string[]> => {
+    const paths: string[] = [];
+    for await (const object of lab.context.store.list("log_entries")) {
+      paths.push(object.path);
+    }
+    return paths.toSorted();
+  };
+  const before = await stored();
+  // As Postgres does when it has been waited for long enough.
+  await lab.sql`
+    create function keep() returns trigger language plpgsql as $$ begin
+      raise exception 'locked' using errcode = '55P03'; end $$`.simple();
+  await lab.sql`create trigger keep before delete on lakehouse_partitions for each row execute function keep()`;
+  await expect(runTask(taskContext(lab), taskId)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  expect(await taskRow(lab, taskId)).toMatchObject({
+    state: "running",
+    error: "Others keep partitions locked in the database; trying again later.",
+  });
+  expect(await stored()).toEqual(before);
+  await lab.sql`drop trigger keep on lakehouse_partitions`;
+  await runTask(taskContext(lab), taskId);
+  expect(await messages()).toEqual(["other"]);
+});
+
 it("does not bring rows back by merging, before or after it", async () => {
   for (let i = 0; i < 4; i++) {
     await addLogs([log(`shop ${i}`), log(`other ${i}`, "other")]);

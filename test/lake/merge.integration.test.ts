@@ -393,6 +393,23 @@ describe("a merge beside others", () => {
     expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
   });
 
+  it("waits for rows that others have locked for 30 seconds, and leaves what it has not replaced", async () => {
+    await addLogs("public", noon);
+    await addLogs("public", noon + 1n);
+    const before = await paths();
+    // As Postgres does when that is over.
+    await lab.sql`
+      create function keep() returns trigger language plpgsql as $$ begin
+        raise exception 'after %', current_setting('lock_timeout') using errcode = '55P03'; end $$`.simple();
+    await lab.sql`create trigger keep before delete on lakehouse_partitions for each row execute function keep()`;
+    const failure: unknown = await mergePartitions(lab.context, mergeAll).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "UNAVAILABLE", cause: { message: "after 30s" } });
+    await lab.sql`drop trigger keep on lakehouse_partitions`;
+    expect(await paths()).toEqual(before);
+    expect(await files()).toHaveLength(2);
+    expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
+  });
+
   it("ends when it is given up, and changes nothing", async () => {
     await addLogs("public", noon, 1_000_000);
     const before = await files();

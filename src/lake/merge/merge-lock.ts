@@ -24,7 +24,7 @@ const tableKey = 0x6d657267;
 const groupKey = 0x6d670000;
 
 /** SQLSTATE of a lock that was waited for in vain. */
-const lockNotAvailable = "55P03";
+export const lockNotAvailable = "55P03";
 
 const numberOf = (viewSet: TableName): number => Object.keys(tables).indexOf(viewSet);
 

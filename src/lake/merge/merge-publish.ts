@@ -2,7 +2,8 @@
 import { readableBy } from "../../db/audience-filter.js";
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import type { MergeRequest } from "./merge.js";
-import { fenceMerge, type MergeScope } from "./merge-lock.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { fenceMerge, lockNotAvailable, type MergeScope } from "./merge-lock.js";
 import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
@@ -79,15 +80,23 @@ const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
 const livesOn = /^(?:53[124]00|57014)$/u;
 
 /**
+ * How long a publication waits for rows that others have locked. Its own locks keep all other merging and rewriting of its
+ * scope waiting meanwhile, so a session that forgot to commit must not hold it for ever.
+ */
+const maxLockWait = "30s";
+
+/**
  * Changes the catalogue in one transaction, while nobody else merges in `scope`.
  *
  * @param work changes nothing for good unless it returns true
  * @returns false, with nothing changed, when `work` did or somebody else has the lock
- * @throws the database's errors; when the connection was lost, it may have happened or not.
+ * @throws ServiceError UNAVAILABLE when others keep rows locked; the database's errors. When the connection was lost, it
+ *   may have happened or not.
  */
 export async function publish(connection: Sql, scope: MergeScope, work: () => Promise<boolean>): Promise<boolean> {
   await connection`begin`;
   try {
+    await connection`select set_config('lock_timeout', ${maxLockWait}, true)`;
     if (!(await fenceMerge(connection, scope)) || !(await work())) {
       await connection`rollback`;
       return false;
@@ -101,6 +110,12 @@ export async function publish(connection: Sql, scope: MergeScope, work: () => Pr
     await connection`rollback`;
     if (collisionStates.has(sqlState(error) ?? "")) {
       return false;
+    }
+    if (sqlState(error) === lockNotAvailable) {
+      throw new ServiceError("UNAVAILABLE", "Others keep partitions locked in the database; trying again later.", {
+        cause: error,
+        retryAfterSeconds: 10,
+      });
     }
     throw error;
   }

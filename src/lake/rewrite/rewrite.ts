@@ -9,7 +9,7 @@
  * somebody else has it (merge-lock.ts); and a merge that has taken an object finds it gone, as this does when a merge was
  * first.
  */
-import type { Sql } from "../../db/sql.js";
+import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
 import { engineError } from "../engine-error.js";
@@ -183,8 +183,11 @@ async function rewriteObject(
       },
     });
     published = done ? "yes" : "no";
-  } finally {
+  } catch (error) {
     // What may be published must not be removed; the sweep decides later.
+    published = isConnectionError(error) ? published : "no";
+    throw error;
+  } finally {
     if (published === "no") {
       await Promise.allSettled(pathsOf(objects).map((path) => store.remove(path)));
     }
