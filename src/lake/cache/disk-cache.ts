@@ -90,6 +90,8 @@ export class DiskCache {
   #bytes = 0;
   /** Of entries that are held or under way. */
   #busyBytes = 0;
+  /** Idle files that were removed so far. */
+  #removals = 0;
 
   private constructor(directory: string, maxBytes: number, counts: CacheCounts) {
     this.#directory = directory;
@@ -280,6 +282,7 @@ export class DiskCache {
         break;
       }
       left -= entry.bytes;
+      this.#removals++;
       this.#idle.delete(key);
       this.#entries.delete(key);
       this.#bytes -= entry.bytes;
@@ -394,10 +397,12 @@ export class DiskCache {
   /** Others may have filled the disk before the bound was reached: what nobody holds makes room then, too. */
   async #fetchInRoom(wanted: WantedFile, signal: AbortSignal): Promise<Content> {
     for (;;) {
+      const before = this.#removals;
       try {
         return await this.#fetch(wanted, signal);
       } catch (error) {
-        if (!isDiskFull(error) || !this.#removeIdle(wanted.bytes)) {
+        // Another fetch may have made room meanwhile, for both.
+        if (!isDiskFull(error) || (!this.#removeIdle(wanted.bytes) && this.#removals === before)) {
           throw error;
         }
       }
