@@ -1,6 +1,6 @@
 /** Files on disk that can be fetched again: who holds one keeps it, and nobody is given a damaged one. */
 import { readdirSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { crc32 } from "node:zlib";
@@ -187,6 +187,19 @@ it("takes over what an earlier process left, but neither halves nor what is too 
     )
   ).release(false);
   expect(fetched).toEqual([]);
+});
+
+it("takes over what was fetched last where an earlier process left two files of a key", async () => {
+  (await cache.hold([wanted("a")], never)).release(false);
+  const wrong = Buffer.alloc(10, "wrong");
+  const file = path.join(directory, "cache", `a~${crc32(wrong).toString(16).padStart(8, "0")}~10~10`);
+  await writeFile(file, wrong);
+  await utimes(file, 1, 1);
+  await reopen();
+  const held = await cache.hold([wanted("a")], never);
+  expect(await readFile(held.files[0] ?? "", "utf8")).toBe("a".repeat(10));
+  expect(await namesOf()).toEqual(["a"]);
+  held.release(false);
 });
 
 it.each([

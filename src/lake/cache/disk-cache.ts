@@ -463,9 +463,16 @@ export class DiskCache {
       };
       found.push({ entry, readMs: atimeMs });
     }
+    // A process may have been killed between fetching other bytes and removing those that were wrong.
+    const newest = new Map<string, Entry>();
+    for (const { entry } of found) {
+      const other = newest.get(entry.key)?.content?.modifiedMs ?? Number.NEGATIVE_INFINITY;
+      if ((entry.content?.modifiedMs ?? 0) > other) {
+        newest.set(entry.key, entry);
+      }
+    }
     for (const { entry } of found.toSorted((a, b) => a.readMs - b.readMs)) {
-      const twin = this.#entries.get(entry.key);
-      if (twin !== undefined) {
+      if (newest.get(entry.key) !== entry) {
         unlinkSync(entry.content?.file ?? "");
         continue;
       }
