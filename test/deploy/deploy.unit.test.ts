@@ -7,6 +7,7 @@ import { parse, parseAllDocuments } from "yaml";
 
 import { conventions, keepAlive } from "../../src/db/sql.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
+import { httpRoutes } from "../../src/routes/otlp/front.js";
 import { options } from "../../src/runtime/config/options.js";
 import type { Environment } from "../../src/runtime/config/parse-options.js";
 import { parseCommandLine } from "../../src/runtime/config/parse.js";
@@ -192,7 +193,7 @@ describe("Kubernetes", () => {
       };
       readonly ports: readonly Port[];
       readonly rules: readonly {
-        readonly http: { readonly paths: readonly { readonly backend: Backend }[] };
+        readonly http: { readonly paths: readonly { readonly path: string; readonly backend: Backend }[] };
       }[];
     };
   }
@@ -329,6 +330,15 @@ describe("Kubernetes", () => {
     for (const { name, port } of backends) {
       expect(named("Service", name)?.spec.ports.map((offered) => offered.name)).toContain(port.name);
     }
+  });
+
+  it("lets every path of OTLP/HTTP in, and nothing else of the ingestion server", () => {
+    const prefixes = named("Ingress", "otlp-http")?.spec.rules.flatMap(({ http }) =>
+      http.paths.map(({ path }) => path),
+    );
+    const led = (path: string): string | undefined => prefixes?.find((prefix) => path.startsWith(prefix));
+    expect(httpRoutes.filter(([path]) => led(path) === undefined)).toEqual([]);
+    expect(["/metrics", "/health", "/ready"].filter((path) => led(path) !== undefined)).toEqual([]);
   });
 });
 
