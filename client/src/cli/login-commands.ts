@@ -64,6 +64,7 @@ export const defineLogout: Define = (command, runs, context) => {
     const only = command.getOptionValue("profile") === undefined ? null : profile;
     const files = await tokenFiles(directory);
     const chosen = only === null ? files : files.filter((file) => file === tokenFilePath(directory, only));
+    const isAlone = chosen.length === 1;
     for (const file of chosen) {
       const login = await removed(file, context.terminal.interrupted);
       if (login === "interrupted") {
@@ -71,7 +72,7 @@ export const defineLogout: Define = (command, runs, context) => {
       }
       say(`removed ${file}`);
       if (login !== null) {
-        await revoke(login, context);
+        await revoke(login, isAlone, context);
       }
     }
     if (chosen.length === 0) {
@@ -103,13 +104,15 @@ async function removed(file: string, interrupted: AbortSignal): Promise<StoredLo
 }
 
 /** Asks the provider to forget the login; its file is gone in any case. */
-async function revoke(login: StoredLogin, { env, terminal }: CommandContext): Promise<void> {
+async function revoke(login: StoredLogin, isAlone: boolean, { env, terminal }: CommandContext): Promise<void> {
   if (login.refreshToken === null) {
     return;
   }
   try {
     const { issuer, clientId } = login;
-    const clientSecret = env["SVC_OIDC_CLIENT_SECRET"] || null;
+    // Profiles may be at several providers, and the secret is of one.
+    const isItsSecret = env["SVC_OIDC_ISSUER"] ? env["SVC_OIDC_ISSUER"] === issuer : isAlone;
+    const clientSecret = isItsSecret ? env["SVC_OIDC_CLIENT_SECRET"] || null : null;
     const provider = await discoverProvider({ issuer, clientId, clientSecret, audience: null, scope: "openid" });
     await provider.revoke(login.refreshToken);
   } catch (error) {
