@@ -39,7 +39,10 @@ const retryMs = 1000;
 interface OidcLoginOptions {
   /** The accepted issuers; a login that names none goes to the first. */
   readonly issuers: readonly OidcIssuer[];
-  /** For providers that require one beside PKCE (`SVC_OIDC_CLIENT_SECRET`). */
+  /**
+   * Of the first issuer, where it requires one beside PKCE (`SVC_OIDC_CLIENT_SECRET`). No other gets it: it could log in
+   * as this server at the first.
+   */
   readonly clientSecret: string | null;
   /** Scopes to ask for, separated by spaces (`SVC_OIDC_SCOPE`). */
   readonly scope: string;
@@ -182,7 +185,7 @@ export class OidcLogin {
         entry.audience,
         // The token is checked once more, with the same tolerance.
         { [clockTolerance]: clockToleranceSeconds },
-        clientAuthentication(this.#o.clientSecret),
+        clientAuthentication(issuer === this.issuer(null) ? this.#o.clientSecret : null),
         {
           timeout: (this.#o.requestTimeoutMs ?? 5000) / 1000,
           [customFetch]: unlessUnreachable(fetchFrom),

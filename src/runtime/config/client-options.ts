@@ -49,7 +49,7 @@ export const clientOptions = {
     default: null,
     roles: ["web", "cli"],
     secret: true,
-    help: "Client secret, for providers that require one beside PKCE.",
+    help: "Client secret, for a provider that requires one beside PKCE: the first issuer of SVC_OIDC_CONFIG, or the one that the command line logs in at.",
   }),
   SVC_OIDC_AUDIENCE: row({
     kind: text({ placeholder: "audience" }),

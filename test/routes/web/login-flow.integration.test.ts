@@ -1,3 +1,5 @@
+import { text } from "node:stream/consumers";
+
 import { decodeJwt, type JWTPayload } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -121,7 +123,7 @@ describe("a login", () => {
   });
 
   it("can go to any configured issuer, and to no other", async () => {
-    const second = await t.startProvider();
+    const second = await t.startProvider({ claimsOf, publicClient: true });
     const server = await t.start({ moreProviders: [second] });
     const browser = new TestBrowser();
     const url = await t.callbackUrl(server, browser, "bob", `?issuer=${encodeURIComponent(second.issuer)}`);
@@ -130,6 +132,32 @@ describe("a login", () => {
     expect(decodeJwt(browser.cookie("id_token") ?? "").iss).toBe(second.issuer);
     const other = await fetch(`${server.base}/auth/login?issuer=https://evil.example`);
     expect(await codeOf(other)).toBe("400 BAD_REQUEST");
+  });
+
+  it("shows its secret to the first issuer alone", async () => {
+    const second = await t.startProvider({ claimsOf, publicClient: true });
+    const server = await t.start({ moreProviders: [second] });
+    const asked: (readonly [issuer: string, isSecretShown: boolean])[] = [];
+    for (const provider of [t.provider, second]) {
+      const browser = new TestBrowser();
+      const url = await t.callbackUrl(server, browser, "bob", `?issuer=${encodeURIComponent(provider.issuer)}`);
+      provider.intercept((path) =>
+        path === "/token"
+          ? (request, response) => {
+              void text(request).then((body) => {
+                const said = `${body} ${request.headers.authorization ?? ""}`;
+                asked.push([provider.issuer, /secret|Basic/u.test(said)]);
+                return response.writeHead(500).end();
+              });
+            }
+          : null,
+      );
+      expect((await browser.request(url)).status).toBe(503);
+    }
+    expect(asked).toEqual([
+      [t.provider.issuer, true],
+      [second.issuer, false],
+    ]);
   });
 
   it("refuses a return_to that leads elsewhere before anything else happens", async () => {
