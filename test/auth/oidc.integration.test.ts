@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportSPKI, importJWK, type JWTPayload } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Authenticator } from "../../src/auth/authenticator.js";
+import type { Authenticator, AuthOutcome } from "../../src/auth/authenticator.js";
 import { createOidcAuthenticator, type OidcAuthenticatorOptions } from "../../src/auth/oidc/oidc-authenticator.js";
 import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
@@ -163,6 +163,39 @@ describe("tokens of a real provider", () => {
     const token = await provider.issueToken();
     nowMs += 5000;
     expect(await authenticator.authenticate(bearer(token))).toMatchObject({ kind: "ok" });
+  });
+
+  it("are accepted while forged ones wait for the keys of a provider that hangs", async () => {
+    const other = await startOidcProvider({ key });
+    const plain = { allowHttp: false, caFile: null, audience: provider.clientId };
+    const authenticator = oidc({
+      issuers: [provider, other].map(({ issuer }) => ({ ...plain, issuer })),
+    });
+    await authenticator.authenticate(bearer(await signToken(key, claims())));
+    for (const hanging of [provider, other]) {
+      hanging.intercept((path) => (path === "/jwks" ? () => undefined : null));
+    }
+    let [count, answered] = [0, 0];
+    const forgedFor = (iss: string): Promise<AuthOutcome>[] =>
+      Array.from({ length: 600 }, () => {
+        const token = `${base64({ alg: "RS256", kid: `forged-${count++}` })}.${base64(claims({ iss }))}.AAAA`;
+        return authenticator.authenticate(bearer(token)).finally(() => answered++);
+      });
+    // One provider whose keys are known, and one whose keys never were.
+    const before = provider.keySetRequests();
+    const forged = forgedFor(provider.issuer);
+    await until(() => provider.keySetRequests() > before);
+    forged.push(...forgedFor(other.issuer));
+    await until(() => other.keySetRequests() > 0);
+    expect(await authenticator.authenticate(bearer(await signToken(key, claims({ sub: "another" }))))).toMatchObject({
+      kind: "ok",
+    });
+    // Nor may any number of them wait.
+    await Promise.all(forgedFor(provider.issuer));
+    expect(answered).toBe(88 + 88 + 600);
+    await authenticator.stop();
+    expect(new Set((await Promise.all(forged)).map(({ kind }) => kind))).toEqual(new Set(["unavailable"]));
+    await other.stop();
   });
 
   it("are refreshed in keys before the interval ends, beside the requests", async () => {

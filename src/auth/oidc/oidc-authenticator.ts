@@ -4,7 +4,8 @@
  * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise: issuer among the
  * configured (before any key is fetched), algorithm on the list, signature by a key of that issuer, `aud` equal to the
  * entry's audience (and `azp`, where it is there, to one of the issuer's), `exp`, `iat` and `sub` present, times within
- * 60 s. Concurrent validations of one token are one; their number is bounded.
+ * 60 s. Concurrent validations of one token are one; their number is bounded, and so is, for each issuer apart, that of
+ * those that wait for its keys: forged tokens with unknown keys, or an issuer that hangs, keep no other token out.
  */
 import { LRUMap } from "../../runtime/collections/lru-map.js";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
@@ -28,6 +29,7 @@ import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
 /** How far the clock of a provider may be from ours. */
 export const clockToleranceSeconds = 60;
+/** Beside those that wait for keys. */
 const maxValidations = 512;
 /** In UTF-8: with a prefix it fits what grants and groups hold, and as characters what columns of names do. */
 const maxIdentityBytes = 255;
@@ -80,7 +82,10 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
   const cache = new LRUMap<string, CachedToken>(o.config.tokenCacheSize);
   const validating = new Map<string, Promise<AuthOutcome>>();
   const issuers = makeIssuers(o, clock);
+  const keySets = [...new Set([...issuers.values()].map(({ keySet }) => keySet))];
   let stopped = false;
+
+  const validatingNow = (): number => keySets.reduce((rest, { waiting }) => rest - waiting, validating.size);
 
   const cached = (hash: string): AuthOutcome | null => {
     const entry = cache.peek(hash);
@@ -138,7 +143,7 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
       if (known !== undefined) {
         return known;
       }
-      if (stopped || validating.size >= maxValidations) {
+      if (stopped || validatingNow() >= maxValidations) {
         return unavailable;
       }
       const validation = validate(token, hash).finally(() => validating.delete(hash));
@@ -147,7 +152,7 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
     },
     async stop() {
       stopped = true;
-      await Promise.all([...issuers.values()].map(({ keySet }) => keySet.stop()));
+      await Promise.all(keySets.map((keySet) => keySet.stop()));
     },
   };
 }

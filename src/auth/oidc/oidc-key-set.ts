@@ -8,7 +8,7 @@
  *   ageing          answered from memory, while a fetch runs, so that nobody waits
  * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. A signature
  * by an unknown key leads to a fetch, at most once per cool-down, however recent the last regular fetch.
- * After a failed fetch the next one waits a little. A fetch is bounded in time and bytes and follows no
+ * After a failed fetch the next one waits a little. Only so many may wait for a fetch. A fetch is bounded in time and bytes and follows no
  * redirect; of its result only public keys for signatures are used.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
@@ -27,6 +27,7 @@ const maxKeys = 100;
  */
 const cooldownMs = 5000;
 const retryMs = 1000;
+const maxWaiting = 512;
 
 /** The keys could not be fetched: our side or the provider failed, not the token. */
 export class KeySetUnavailable extends Error {}
@@ -54,6 +55,7 @@ export class OidcKeySet {
   #attemptedAtMs = Number.NEGATIVE_INFINITY;
   #soughtAtMs = Number.NEGATIVE_INFINITY;
   #lastFailed = false;
+  #waiting = 0;
   readonly #fetching = new SingleFlight(() => this.#load());
 
   constructor(o: OidcKeySetOptions) {
@@ -62,11 +64,16 @@ export class OidcKeySet {
     this.#fetchTimeoutMs = o.fetchTimeoutMs ?? defaultFetchTimeoutMs;
   }
 
+  /** How many callers wait for a fetch, which takes as long as the provider likes. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** The keys. @throws KeySetUnavailable when there are none and none can be fetched. */
   async keys(): Promise<JWTVerifyGetKey> {
     const ageMs = this.#o.clock() - this.#fetchedAtMs;
     if (ageMs >= this.#o.refreshIntervalMs) {
-      await this.#fetchUnlessJustFailed();
+      await this.#wait(() => this.#fetchUnlessJustFailed());
     } else if (ageMs >= this.#o.refreshIntervalMs * 0.75) {
       void this.#fetchUnlessJustFailed();
     }
@@ -85,10 +92,12 @@ export class OidcKeySet {
   async keysForUnknown(): Promise<JWTVerifyGetKey | null> {
     const nowMs = this.#o.clock();
     if (this.#lastFailed) {
-      await this.#fetchUnlessJustFailed();
+      await this.#wait(() => this.#fetchUnlessJustFailed());
     } else if (this.#fetching.underWay || nowMs - this.#soughtAtMs >= cooldownMs) {
-      this.#soughtAtMs = nowMs;
-      await this.#fetching.run();
+      await this.#wait(() => {
+        this.#soughtAtMs = nowMs;
+        return this.#fetching.run();
+      });
     } else {
       return null;
     }
@@ -102,6 +111,18 @@ export class OidcKeySet {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#fetching.idle();
+  }
+
+  async #wait(fetch: () => Promise<void>): Promise<void> {
+    if (this.#waiting >= maxWaiting) {
+      throw new KeySetUnavailable("too many wait for the key set");
+    }
+    this.#waiting++;
+    try {
+      await fetch();
+    } finally {
+      this.#waiting--;
+    }
   }
 
   #fetchUnlessJustFailed(): Promise<void> {
