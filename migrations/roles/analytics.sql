@@ -29,6 +29,7 @@ revoke all on ingestion_api_keys from telemetry_analytics;
 grant select on processes, streams, blocks to telemetry_analytics;
 grant select, insert, delete on lakehouse_partitions to telemetry_analytics;
 grant select, insert, delete on query_denials to telemetry_analytics;
+grant insert on audit_log to telemetry_analytics;
 
 -- what was asked, and the objects that leave the catalogue, which maintenance removes
 grant select, insert, delete on query_log to telemetry_analytics;

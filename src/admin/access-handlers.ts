@@ -6,7 +6,7 @@ import { parseTimeNs } from "../runtime/text/time-text.js";
 import type { OperationInput, StoredOperationId } from "../wire/web/admin-api.js";
 import type { lakeOperations } from "../wire/web/lake-api.js";
 import { authorizing, isAdministrator, selectCallerAudiences } from "./administrators.js";
-import { selectAudit } from "./audit.js";
+import { selectAudit } from "../auth/audit.js";
 import { createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
 import {
   addMember,

@@ -16,7 +16,7 @@ import type { Operation } from "../wire/web/operation.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
 import { accessHandlers } from "./access-handlers.js";
 import { authorizing, type CallerStanding, isAdministrator, selectStanding } from "./administrators.js";
-import { appendAudit, type AuditedChange, type Author } from "./audit.js";
+import type { Author } from "../auth/audit.js";
 import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
 import { DeadlineSql } from "../db/deadline-sql.js";
@@ -84,8 +84,6 @@ export interface AdminService extends Component {
   saveMap(map: StoredMap & Author & { readonly file: string }): Promise<SavedMap>;
   /** @returns the path of its object. @throws ServiceError NOT_FOUND */
   deleteMap(map: Author & { readonly file: string }): Promise<string>;
-  /** Appends to the audit what was changed elsewhere. */
-  audit(change: Author & { readonly change: AuditedChange }): Promise<void>;
   /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<string | null>;
 }
@@ -154,7 +152,6 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
     map: (file) => webCall(({ read }) => read((sql) => selectMap(sql, file))),
     saveMap: (map) => webCall(({ transaction }) => transaction((tx) => saveMap(tx, map, map))),
     deleteMap: (map) => webCall(({ transaction }) => transaction((tx) => deleteMap(tx, map, map.file))),
-    audit: (entry) => call(({ transaction }) => transaction((tx) => appendAudit(tx, entry, entry.change))),
     async probe() {
       try {
         return await database.run(schemaProblem);

@@ -25,7 +25,7 @@ import { Actor, ask, type Reply } from "../runtime/actor.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { appendAudit, type Author } from "./audit.js";
+import { appendAudit, type Author } from "../auth/audit.js";
 import { userMemberOf } from "../auth/caller.js";
 import { type MintedIngestionKey, mintIngestionKey } from "../auth/keys/keys.js";
 import { lockCaller, tryLockAudience } from "./locks.js";

@@ -1,7 +1,7 @@
 /** Audience grants of the web server: rows are inserted and deleted, never changed. */
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import { appendAudit, type AuditedChange, type Author } from "./audit.js";
+import { appendAudit, type AuditedChange, type Author } from "../auth/audit.js";
 import { lockAudience, lockGroup } from "./locks.js";
 
 /** The triple that a grant is. `user:` and `key:` members are in lower case. */

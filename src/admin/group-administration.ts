@@ -2,7 +2,7 @@
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Page } from "../wire/web/operation.js";
-import { appendAudit, appendAudits, type Author } from "./audit.js";
+import { appendAudit, appendAudits, type Author } from "../auth/audit.js";
 import { type Created, deleteGrantsOf, groupExists } from "./grant-administration.js";
 import { lockGroup } from "./locks.js";
 

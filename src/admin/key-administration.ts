@@ -2,7 +2,7 @@
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/text/uuid.js";
-import { appendAudit, appendAudits, type Author } from "./audit.js";
+import { appendAudit, appendAudits, type Author } from "../auth/audit.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
 import { deleteGrantsOf } from "./grant-administration.js";
 import { type KeyTable, mintAnalyticsKey, type MintedKey } from "../auth/keys/keys.js";

@@ -6,7 +6,7 @@ import { parseTimeNs } from "../runtime/text/time-text.js";
 import { isUuid } from "../runtime/text/uuid.js";
 import type { OperationInput } from "../wire/web/admin-api.js";
 import type { lakeOperations } from "../wire/web/lake-api.js";
-import { appendAudit } from "./audit.js";
+import { appendAudit } from "../auth/audit.js";
 import type { Created } from "./grant-administration.js";
 import { type Context, created, type Handlers, noContent, ok } from "./operation-context.js";
 

@@ -3,7 +3,7 @@ import type { KeyTable } from "../auth/keys/keys.js";
 import type { TransactionSql } from "../db/sql.js";
 import type { CallSql } from "../db/settled-transactions.js";
 import type { OperationInput, StoredOperationId } from "../wire/web/admin-api.js";
-import type { Author } from "./audit.js";
+import type { Author } from "../auth/audit.js";
 import type { MintResult } from "./claims.js";
 import type { Created } from "./grant-administration.js";
 import type { MintPolicy } from "./minting-policy.js";

@@ -243,12 +243,14 @@ export class QueryService {
     range: QueryRange,
   ): Promise<Plan[]> {
     const { policy, unstampedAudience, sql, files, denials, merger, clock } = this.#o;
+    const { issuer, subject } = caller.principal;
+    const by = { caller: { name: identity, issuer, subject }, origin: caller.origin };
     const context = {
       files,
       audiences: await policy.readAudiences(caller.principal),
       unstampedAudience,
       range,
-      admin: admin ? { denials, merger, signal, identity, nowMs: clock.nowMs() } : null,
+      admin: admin ? { denials, merger, signal, by, nowMs: clock.nowMs() } : null,
     };
     const planAll = async (catalogue: Sql): Promise<Plan[]> => {
       const known = new Map<string, Plan>();

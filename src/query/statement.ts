@@ -1,4 +1,5 @@
 /** A statement, and who asks for it. */
+import type { RequestOrigin } from "../auth/audit.js";
 import type { Principal } from "../auth/principal.js";
 
 /** Who asks, and with what. */
@@ -6,6 +7,8 @@ export interface QueryCaller {
   readonly principal: Principal;
   /** What the client says it is (`user-agent`); for the log and the deny list only. */
   readonly client: string;
+  /** For the audit. */
+  readonly origin: RequestOrigin;
 }
 
 /** A statement as it is judged, planned and run. */

@@ -10,7 +10,7 @@ export interface AdminThread {
   /** `stop` closes the connections; nothing may follow it. */
   readonly methods: Pick<
     AdminService,
-    "handle" | "withdraw" | "standing" | "sources" | "map" | "saveMap" | "deleteMap" | "audit" | "probe" | "stop"
+    "handle" | "withdraw" | "standing" | "sources" | "map" | "saveMap" | "deleteMap" | "probe" | "stop"
   >;
 }
 
@@ -61,7 +61,6 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     map: (file) => pool.run("map", file),
     saveMap: (map) => pool.run("saveMap", map),
     deleteMap: (map) => pool.run("deleteMap", map),
-    audit: (change) => pool.run("audit", change),
     probe: () => pool.run("probe", undefined),
     get healthy() {
       return pool.healthy;

@@ -127,6 +127,7 @@ const allowed: Record<Role, readonly string[]> = {
     ]),
     "retired_objects: select",
     "retired_objects: insert",
+    "audit_log: insert",
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [

@@ -334,10 +334,21 @@ describe("the deny list", () => {
     expect(new Set(added.map(([rule]) => rule?.["rule_id"])).size).toBe(1);
   });
 
-  it("exists once when the same rule is added again", async () => {
+  it("exists once when the same rule is added again, and is in the audit once", async () => {
     const add = "SELECT rule_id FROM deny_queries('sql = ''x''', 'r')";
-    expect(await t.caller.rows(add)).toEqual(await t.caller.rows(add));
+    const [rule] = await t.caller.rows(add);
+    expect(await t.caller.rows(add)).toEqual([rule]);
     expect(await t.caller.rows("SELECT * FROM list_query_denials()")).toHaveLength(1);
+    const remove = `SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`;
+    await t.caller.rows(remove);
+    expect((await t.caller.failure(remove)).status).toBe(status.NOT_FOUND);
+    const audited = await t.sql`
+      select actor, action, details from audit_log where target = ${String(rule?.["rule_id"])} order by audit_id`;
+    const actor = `key:${t.keyId}`;
+    expect(audited).toEqual([
+      { actor, action: "denial.add", details: { match_expr: "sql = 'x'", reason: "r", from: "127.0.0.1" } },
+      { actor, action: "denial.remove", details: { match_expr: "sql = 'x'", from: "127.0.0.1" } },
+    ]);
   });
 
   it.each([

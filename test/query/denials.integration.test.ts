@@ -39,6 +39,9 @@ afterAll(async () => {
   await database.drop();
 });
 
+const origin = { from: "192.0.2.1", forwardedFor: null };
+const by = { caller: { name: "test", issuer: null, subject: null }, origin };
+
 const context = (sql: string): MatchContext => ({
   user: "someone",
   email: "",
@@ -83,7 +86,7 @@ it("keeps what a failing rule quotes of a query out of the service's own telemet
 it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '') AS INTEGER) > 3"])(
   "does not take a rule that a longer text would make fail: %s",
   async (expression) => {
-    await expect(rules.add({ matchExpr: expression, reason: "r", createdBy: "test" })).rejects.toMatchObject({
+    await expect(rules.add(by, { matchExpr: expression, reason: "r" })).rejects.toMatchObject({
       code: "BAD_REQUEST",
       message: expect.stringContaining("1048576 characters") as unknown,
     });
@@ -120,7 +123,7 @@ it("asks engines about statements in turns, as inspections do", async () => {
       Array.from({ length: 12 }, (_, i) => {
         const nobody = { issuer: null, subject: null, email: null, name: null, audience: null };
         const principal = { kind: "analytics_key", keyId: String(i), ...nobody } as const;
-        const caller = { principal, client: "" };
+        const caller = { principal, client: "", origin };
         const statement = {
           sql: `SELECT ${i}`,
           caller,

@@ -5,7 +5,7 @@
 import { parseFlightSqlUri } from "telemetry-service-client/flight/flight-address";
 import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { appendAudit, type Author } from "../audit.js";
+import { appendAudit, type Author } from "../../auth/audit.js";
 import type { Created } from "../grant-administration.js";
 import { builtInSource } from "../../wire/web/app-api.js";
 

@@ -1,7 +1,7 @@
 /** Maps by file name. The files are objects of the store; an object is never changed, a new one takes its place. */
 import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { appendAudit, type Author } from "../audit.js";
+import { appendAudit, type Author } from "../../auth/audit.js";
 import type { Page } from "../../wire/web/operation.js";
 
 /** A map as the routes show it. */

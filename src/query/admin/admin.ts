@@ -1,4 +1,5 @@
 /** Runs the admin functions. The gate has let the caller pass as an admin. */
+import type { AnyAuthor } from "../../auth/audit.js";
 import type { AudienceFilter } from "../../db/audience-filter.js";
 import type { Sql } from "../../db/sql.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
@@ -29,8 +30,8 @@ export interface AdminContext {
    * may not read. An admin who needs more grants it first.
    */
   readonly audiences: AudienceFilter;
-  /** For `created_by`. */
-  readonly identity: string;
+  /** For `created_by` and the audit. */
+  readonly by: AnyAuthor;
   readonly nowMs: number;
 }
 
@@ -45,7 +46,7 @@ export async function runAdminCall(context: AdminContext, call: AdminFunctionCal
 }
 
 async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<Rows> {
-  const { sql, denials, audiences, identity } = context;
+  const { sql, denials, audiences, by } = context;
   const retire = async (selection: RetireSelection): Promise<Rows> =>
     retired(await retirePartitions(sql, audiences, selection));
   switch (call.name) {
@@ -94,10 +95,10 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
       return (await denials.list()).map(denial);
     case "deny_queries": {
       const { match_expr: matchExpr, reason } = call.values;
-      return [denial(await denials.add({ matchExpr, reason, createdBy: identity }))];
+      return [denial(await denials.add(by, { matchExpr, reason }))];
     }
     case "remove_query_denial": {
-      const removed = await denials.remove(call.values.rule_id);
+      const removed = await denials.remove(by, call.values.rule_id);
       if (removed === null) {
         throw new ServiceError("NOT_FOUND", "There is no such rule.");
       }

@@ -1,6 +1,7 @@
-/** The table `query_denials`. */
+/** The table `query_denials`; its changes are in the audit. */
 import { randomUUID } from "node:crypto";
 
+import { type AnyAuthor, appendAudit } from "../../auth/audit.js";
 import type { Sql, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 
@@ -14,7 +15,7 @@ export interface DenialRule {
 }
 
 /** What an admin says of a rule. */
-export type NewDenialRule = Pick<DenialRule, "matchExpr" | "reason" | "createdBy">;
+export type NewDenialRule = Pick<DenialRule, "matchExpr" | "reason">;
 
 const maxRules = 1000;
 
@@ -30,7 +31,7 @@ export function selectRules(sql: Sql): Promise<DenialRule[]> {
 }
 
 /** Adds a rule, or finds an existing one with the same expression and reason. @throws ServiceError CONFLICT */
-export function insertRule(sql: Sql, { matchExpr, reason, createdBy }: NewDenialRule): Promise<DenialRule> {
+export function insertRule(sql: Sql, by: AnyAuthor, { matchExpr, reason }: NewDenialRule): Promise<DenialRule> {
   return sql.begin(async (tx) => {
     // One at a time, or two at once would add a rule twice, or one too many.
     await tx`lock table query_denials in share row exclusive mode`;
@@ -47,18 +48,30 @@ export function insertRule(sql: Sql, { matchExpr, reason, createdBy }: NewDenial
     }
     const [rule] = await tx<DenialRule[]>`
       insert into query_denials (rule_id, match_expr, reason, created_by)
-      values (${randomUUID()}, ${matchExpr}, ${reason}, ${createdBy.slice(0, 255)})
+      values (${randomUUID()}, ${matchExpr}, ${reason}, ${by.caller.name})
       returning ${columns(tx)}`;
     if (rule === undefined) {
       throw new ServiceError("INTERNAL", "a rule was not inserted");
     }
+    await appendAudit(tx, by, {
+      action: "denial.add",
+      target: rule.ruleId,
+      details: { match_expr: matchExpr, reason },
+    });
     return rule;
   });
 }
 
 /** Null when there is no such rule. @param ruleId a UUID */
-export async function deleteRule(sql: Sql, ruleId: string): Promise<DenialRule | null> {
-  const [rule] = await sql<DenialRule[]>`
-    delete from query_denials where rule_id = ${ruleId}::uuid returning ${columns(sql)}`;
-  return rule ?? null;
+export function deleteRule(sql: Sql, by: AnyAuthor, ruleId: string): Promise<DenialRule | null> {
+  return sql.begin(async (tx) => {
+    const [rule] = await tx<DenialRule[]>`
+      delete from query_denials where rule_id = ${ruleId}::uuid returning ${columns(tx)}`;
+    if (rule === undefined) {
+      return null;
+    }
+    const { ruleId: target, matchExpr } = rule;
+    await appendAudit(tx, by, { action: "denial.remove", target, details: { match_expr: matchExpr } });
+    return rule;
+  });
 }

@@ -8,6 +8,7 @@
  */
 import { LRUMap } from "../../runtime/collections/lru-map.js";
 
+import type { AnyAuthor } from "../../auth/audit.js";
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { SingleFlight } from "../../runtime/single-flight.js";
@@ -112,7 +113,7 @@ export class DenialRules implements Component {
   }
 
   /** Adds a rule, or finds an existing one with the same expression and reason. @throws ServiceError BAD_REQUEST */
-  async add(wanted: NewDenialRule): Promise<DenialRule> {
+  async add(by: AnyAuthor, wanted: NewDenialRule): Promise<DenialRule> {
     const { matchExpr, reason } = wanted;
     if (matchExpr.length > maxExpression || reason.length > maxReason) {
       throw new ServiceError("BAD_REQUEST", `match_expr may have ${maxExpression} characters, reason ${maxReason}.`);
@@ -121,17 +122,17 @@ export class DenialRules implements Component {
       throw new ServiceError("BAD_REQUEST", "reason is empty; callers who are denied see it.");
     }
     await this.#tryOut(matchExpr);
-    const rule = await insertRule(this.#o.sql, wanted);
+    const rule = await insertRule(this.#o.sql, by, wanted);
     await this.#refreshAfterChange();
     return rule;
   }
 
   /** Null when there is no such rule. @throws ServiceError BAD_REQUEST */
-  async remove(ruleId: string): Promise<DenialRule | null> {
+  async remove(by: AnyAuthor, ruleId: string): Promise<DenialRule | null> {
     if (!isUuid(ruleId)) {
       throw new ServiceError("BAD_REQUEST", "rule_id is a UUID; list_query_denials() shows it.");
     }
-    const rule = await deleteRule(this.#o.sql, ruleId);
+    const rule = await deleteRule(this.#o.sql, by, ruleId);
     await this.#refreshAfterChange();
     return rule;
   }

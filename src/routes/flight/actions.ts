@@ -127,7 +127,7 @@ export async function doAction(
   call: Call & Pick<ActionCaller, "setCookie">,
   request: Uint8Array,
 ): Promise<Buffer[]> {
-  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const caller = await authenticateCall(context.authenticator, call);
   const { type, body } = decodeAction(request);
   const action = Object.hasOwn(actions, type) ? actions[type] : undefined;
   if (action !== undefined) {
@@ -141,7 +141,7 @@ export async function doAction(
 
 /** ListActions. @returns encoded ActionTypes */
 export async function listActions(context: FlightContext, call: Call): Promise<Buffer[]> {
-  await authenticateCall(context.authenticator, call.metadata);
+  await authenticateCall(context.authenticator, call);
   return Object.entries(actions).map(([type, { description }]) => encodeActionType(type, description));
 }
 

@@ -14,7 +14,7 @@ import { onAbort } from "../../runtime/aborts.js";
 import type { Clock } from "../../runtime/clock.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
-import type { Call, FlightServiceOptions } from "./context.js";
+import type { Call, CallHead, FlightServiceOptions } from "./context.js";
 import { grpcStatusOf } from "./status.js";
 
 type Unary = handleUnaryCall<Buffer, Buffer>;
@@ -94,8 +94,7 @@ export function createHandlers(o: FlightServiceOptions, count: CountCall, stoppi
 
   const unary = (method: string, answer: (call: Call, request: Buffer) => Promise<Buffer>): Unary => {
     const respond = async (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>): Promise<void> => {
-      const { metadata } = call;
-      const outcome = await measured(method, call, (signal) => answer({ metadata, signal }, call.request));
+      const outcome = await measured(method, call, (signal) => answer(headed(call, signal), call.request));
       if ("value" in outcome) {
         callback(null, outcome.value);
       } else {
@@ -144,7 +143,7 @@ export function createHandlers(o: FlightServiceOptions, count: CountCall, stoppi
         headers.set("set-cookie", cookie);
         call.sendMetadata(headers);
       };
-      for (const message of await answer({ metadata: call.metadata, signal, setCookie }, call.request)) {
+      for (const message of await answer({ ...headed(call, signal), setCookie }, call.request)) {
         call.write(message);
       }
     });
@@ -169,6 +168,12 @@ export function createHandlers(o: FlightServiceOptions, count: CountCall, stoppi
 
   return { unary, streaming, streamingMessages, bidirectional };
 }
+
+const headed = (call: CallHead, signal: AbortSignal): Call => ({
+  metadata: call.metadata,
+  getPeer: () => call.getPeer(),
+  signal,
+});
 
 /** A signal that ends with the client's patience, with ours, or with the server. */
 function limitCall(

@@ -37,9 +37,15 @@ export interface FlightContext extends FlightServiceOptions {
   readonly buffers: MessageBuffers;
 }
 
-/** What a handler knows about its call. */
-export interface Call {
+/** Where a call comes from, and its metadata. */
+export interface CallHead {
   readonly metadata: Metadata;
+  /** Address and port. */
+  getPeer(): string;
+}
+
+/** What a handler knows about its call. */
+export interface Call extends CallHead {
   /** Aborted when the client cancels or vanishes, or the time is over. */
   readonly signal: AbortSignal;
 }

@@ -1,10 +1,10 @@
 /** Who is calling, from the metadata of a call or the payload of a handshake. */
-import type { Metadata } from "@grpc/grpc-js";
-
+import { requestOrigin } from "../../auth/audit.js";
 import type { Authenticator } from "../../auth/authenticator.js";
 import type { QueryCaller } from "../../query/statement.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { decodeBasicAuth } from "../../wire/flight/flight-protobuf.js";
+import type { CallHead } from "./context.js";
 
 /** The caller, and the token to send from now on. */
 interface AuthenticatedCaller extends QueryCaller {
@@ -16,10 +16,10 @@ interface AuthenticatedCaller extends QueryCaller {
  * Authenticates a call by its `authorization`: `Bearer <key>`, or `Basic` whose password is the key.
  * @throws ServiceError UNAUTHENTICATED; UNAVAILABLE when nobody can tell at the moment
  */
-export async function authenticateCall(authenticator: Authenticator, metadata: Metadata): Promise<AuthenticatedCaller> {
-  const value = metadata.get("authorization")[0];
+export async function authenticateCall(authenticator: Authenticator, call: CallHead): Promise<AuthenticatedCaller> {
+  const value = call.metadata.get("authorization")[0];
   const authorization = bearerOf(typeof value === "string" ? value : "");
-  return authenticate(authenticator, authorization, metadata);
+  return authenticate(authenticator, authorization, call);
 }
 
 /**
@@ -28,21 +28,22 @@ export async function authenticateCall(authenticator: Authenticator, metadata: M
  */
 export async function authenticateHandshake(
   authenticator: Authenticator,
-  metadata: Metadata,
+  call: CallHead,
   payload: Uint8Array,
 ): Promise<AuthenticatedCaller> {
-  if (metadata.get("authorization").length > 0 || payload.length === 0) {
-    return authenticateCall(authenticator, metadata);
+  if (call.metadata.get("authorization").length > 0 || payload.length === 0) {
+    return authenticateCall(authenticator, call);
   }
   const { password } = decodeBasicAuth(payload);
-  return authenticate(authenticator, `Bearer ${password}`, metadata);
+  return authenticate(authenticator, `Bearer ${password}`, call);
 }
 
 async function authenticate(
   authenticator: Authenticator,
   authorization: string,
-  metadata: Metadata,
+  call: CallHead,
 ): Promise<AuthenticatedCaller> {
+  const { metadata } = call;
   const outcome = authenticator.authenticateNow(authorization) ?? (await authenticator.authenticate(authorization));
   switch (outcome.kind) {
     case "ok":
@@ -50,6 +51,11 @@ async function authenticate(
         principal: outcome.principal,
         token: authorization.replace(/^bearer +/iu, ""),
         client: String(metadata.get("user-agent")[0] ?? ""),
+        origin: requestOrigin(
+          // Without the port.
+          call.getPeer().replace(/:\d+$/u, ""),
+          metadata.get("x-forwarded-for").map(String),
+        ),
       };
     case "rejected":
       throw new ServiceError("UNAUTHENTICATED", outcome.message);

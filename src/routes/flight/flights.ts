@@ -47,7 +47,7 @@ export async function pollFlightInfo(context: FlightContext, call: Call, descrip
 
 /** GetSchema. @returns an encoded SchemaResult */
 export async function getSchema(context: FlightContext, call: Call, descriptor: Buffer): Promise<Buffer> {
-  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const caller = await authenticateCall(context.authenticator, call);
   rangeOf(call.metadata);
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") {
@@ -63,7 +63,7 @@ export async function getSchema(context: FlightContext, call: Call, descriptor: 
 
 /** ListFlights: one flight per table whose name matches the criteria, a pattern; empty: all. */
 export async function listFlights(context: FlightContext, call: Call, criteria: Buffer): Promise<Buffer[]> {
-  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const caller = await authenticateCall(context.authenticator, call);
   const text = decodeCriteria(criteria);
   const matches = likePattern(text === "" ? "%" : text);
   const range = rangeOf(call.metadata);
@@ -85,7 +85,7 @@ export async function sendResult(
   callSignal: AbortSignal,
   onSent: (bytes: number) => void,
 ): Promise<void> {
-  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const caller = await authenticateCall(context.authenticator, call);
   const ticket = decodeAny(decodeTicket(call.request));
   if (ticket.name !== flightSqlNames.ticketStatementQuery) {
     const result = metadataResult(context.queries, caller, ticket);
@@ -165,8 +165,9 @@ interface Flight {
   readonly expiresMs: number | null;
 }
 
-async function flightOf(context: FlightContext, { metadata, signal }: Call, descriptor: Buffer): Promise<Flight> {
-  const caller = await authenticateCall(context.authenticator, metadata);
+async function flightOf(context: FlightContext, call: Call, descriptor: Buffer): Promise<Flight> {
+  const { metadata, signal } = call;
+  const caller = await authenticateCall(context.authenticator, call);
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") {
     // Every caller may ask this, on any server and at any time: the command is its own ticket.

@@ -37,7 +37,7 @@ export async function doPut(
   call: ServerDuplexStream<Buffer, Buffer>,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const { principal } = await authenticateCall(context.authenticator, call.metadata);
+  const { principal } = await authenticateCall(context.authenticator, call);
   const { ticketSecret, clock } = context;
   const upload: Upload = { handle: null, statement: null, values: null, bytes: 0 };
   await eachMessage(call, signal, (message) => {

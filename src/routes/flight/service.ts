@@ -100,7 +100,7 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
     ),
     DoPut: bidirectional("DoPut", (call, signal) => doPut(context, call, signal)),
     DoExchange: bidirectional("DoExchange", async (call) => {
-      await authenticateCall(o.authenticator, call.metadata);
+      await authenticateCall(o.authenticator, call);
       throw unimplemented("DoExchange");
     }),
     DoAction: streamingMessages("DoAction", (call, request) => doAction(context, call, request)),
@@ -114,12 +114,16 @@ export function createFlightService(o: FlightServiceOptions): FlightService {
 
 /** Refuses unknown callers. */
 function createAdmission(o: FlightServiceOptions, count: CountCall): ServerInterceptor {
-  const admit = async (path: string, call: Pick<ServerInterceptingCall, "sendStatus">, metadata: Metadata) => {
+  const admit = async (
+    path: string,
+    call: Pick<ServerInterceptingCall, "sendStatus" | "getPeer">,
+    metadata: Metadata,
+  ) => {
     const startMs = o.clock.monotonicMs();
     try {
       // A handshake may say in its message who it comes from.
       if (path !== handshakePath || metadata.get("authorization").length > 0) {
-        await authenticateCall(o.authenticator, metadata);
+        await authenticateCall(o.authenticator, { metadata, getPeer: () => call.getPeer() });
       }
       return true;
     } catch (error) {
@@ -152,7 +156,7 @@ async function handshake({ authenticator }: FlightServiceOptions, call: Duplex, 
   const said = call.metadata.get("authorization").length > 0;
   const payload = said ? new Uint8Array(0) : await firstPayload(call, signal);
   call.resume();
-  const { token } = await authenticateHandshake(authenticator, call.metadata, payload);
+  const { token } = await authenticateHandshake(authenticator, call, payload);
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${token}`);
   call.sendMetadata(metadata);

@@ -3,7 +3,7 @@
  * files of maps. The front end has judged the request and knows its caller.
  */
 import type { AdminService } from "../../admin/admin-service.js";
-import type { Author } from "../../admin/audit.js";
+import type { Author } from "../../auth/audit.js";
 import type { SessionOutcome } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type FrontOperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";
@@ -45,7 +45,7 @@ interface AppRoutesOptions {
   readonly queries: WebQueries;
   readonly sources: DataSources;
   readonly maps: WebMaps;
-  readonly admin: Pick<AdminService, "standing" | "audit">;
+  readonly admin: Pick<AdminService, "standing">;
 }
 
 /** See the head of this file. */
@@ -111,24 +111,19 @@ export class AppRoutes {
     call: AppCall,
     id: Exclude<AppOperationId, "query" | "getMap" | "putMap" | "deleteMap">,
   ): Promise<HttpAnswer> {
-    const { sources, admin } = this.#o;
+    const { sources } = this.#o;
     const { author, idToken, exchange } = call;
-    const by: DenialCaller = { caller: author.caller, idToken, signal: exchange.left };
+    const by: DenialCaller = { ...author, idToken, signal: exchange.left };
     const body = await bodyOf(call);
     switch (id) {
       case "listDenials":
         readQuery(operations.listDenials.query, call.query);
         return json(200, await listDenials(sources, by));
-      case "addDenial": {
-        const denial = await addDenial(sources, by, readBody(operations.addDenial.body, body));
-        const { rule_id: target, match_expr, reason } = denial;
-        await admin.audit({ ...author, change: { action: "denial.add", target, details: { match_expr, reason } } });
-        return json(201, denial);
-      }
+      case "addDenial":
+        return json(201, await addDenial(sources, by, readBody(operations.addDenial.body, body)));
       case "removeDenial": {
         const { rule_id: ruleId } = readQuery(operations.removeDenial.query, call.query);
-        const { rule_id: target, match_expr } = await removeDenial(sources, by, ruleId);
-        await admin.audit({ ...author, change: { action: "denial.remove", target, details: { match_expr } } });
+        await removeDenial(sources, by, ruleId);
         return jsonResponse(204, null);
       }
       case "testDenial":

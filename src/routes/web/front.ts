@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto";
 
 import type { AdminAnswer, AdminService } from "../../admin/admin-service.js";
 import type { KeyReference } from "../../admin/operation-context.js";
-import type { RequestOrigin } from "../../admin/audit.js";
+import type { RequestOrigin } from "../../auth/audit.js";
 import type { Caller } from "../../auth/caller.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";

@@ -1,5 +1,5 @@
 /** What is kept of a request's head, and the limits of its body. */
-import type { RequestOrigin } from "../../admin/audit.js";
+import { requestOrigin, type RequestOrigin } from "../../auth/audit.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Operation } from "../../wire/web/operation.js";
 import { bodyTooLarge } from "../http/body-exchange.js";
@@ -9,7 +9,6 @@ import { isJson } from "./browser-safety.js";
 
 /** Largest body of JSON. */
 const maxBodyBytes = 1024 * 1024;
-const maxForwardedCharacters = 255;
 
 /** A request without its body. */
 export interface IncomingRequest {
@@ -50,25 +49,20 @@ export function readRequest(
     fetchSite: request.getHeader("sec-fetch-site"),
     accept: request.getHeader("accept"),
     ifNoneMatch: request.getHeader("if-none-match"),
-    peer: {
-      from: remoteAddress(reply),
-      forwardedFor: forwardedFor(request),
-    },
+    peer: requestOrigin(remoteAddress(reply), forwardedFor(request)),
     contentLength: head.contentLength,
     plainEncoding: ["", "identity"].includes(head.contentEncoding.toLowerCase()),
   };
 }
 
-/** Proxies append: what is true is at the end, behind what the client may have made up. */
-function forwardedFor(request: HttpRequest): string | null {
+function forwardedFor(request: HttpRequest): readonly string[] {
   const fields: string[] = [];
   request.forEach((name, value) => {
-    if (name === "x-forwarded-for" && value !== "") {
+    if (name === "x-forwarded-for") {
       fields.push(value);
     }
   });
-  const forwarded = fields.join(", ").slice(-maxForwardedCharacters);
-  return forwarded === "" ? null : forwarded.replaceAll(/[^\x20-\x7e]/g, "?");
+  return fields;
 }
 
 /** Largest body of a request; 0 for none. */

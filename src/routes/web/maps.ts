@@ -7,7 +7,7 @@ import { createReadStream } from "node:fs";
 import { PassThrough } from "node:stream";
 
 import type { AdminService } from "../../admin/admin-service.js";
-import type { Author } from "../../admin/audit.js";
+import type { Author } from "../../auth/audit.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { mapType } from "../../wire/web/app-api.js";

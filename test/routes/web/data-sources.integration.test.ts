@@ -138,9 +138,11 @@ describe("the deny list", () => {
     expect((await request(admin, "DELETE", "/api/query-denials?rule_id=x")).status).toBe(400);
     expect((await ask(world.web.url, ann, { sql: "SELECT 'forbidden'" })).kinds).toMatch(/^SB+D$/);
     const audit = await request(admin, "GET", "/api/audit?limit=2");
+    // The analytics server writes it, and the web server is in front of that.
+    const details = { from: "127.0.0.1", forwarded_for: "127.0.0.1", subject: "sub-admin@example.com" };
     expect(audit.json).toMatchObject([
-      { action: "denial.remove", target: id },
-      { action: "denial.add", target: id },
+      { action: "denial.remove", target: id, actor: "admin@example.com", details },
+      { action: "denial.add", target: id, actor: "admin@example.com", details },
     ]);
     expect((await request(admin, "POST", "/api/query-denials", { match_expr: "(", reason: "r" })).status).toBe(400);
   });

@@ -1,11 +1,11 @@
 /**
  * The deny list over HTTP: the admin functions of the built-in analytics server, called as the caller, which knows them
- * for administrators only.
+ * for administrators only, and which writes the audit. To it, this server is a proxy in front.
  */
 import { underSignals } from "telemetry-service-client/shared/abort";
 import type { Row } from "telemetry-service-client/flight/query-result";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
-import type { Caller } from "../../../auth/caller.js";
+import type { Author } from "../../../auth/audit.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import { quoteText } from "../../../runtime/text/sql-text.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
@@ -13,8 +13,7 @@ import type { DataSources } from "./data-sources.js";
 import { failureOf } from "./query-failure.js";
 
 /** Who asks. */
-export interface DenialCaller {
-  readonly caller: Caller;
+export interface DenialCaller extends Author {
   readonly idToken: string;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
@@ -52,13 +51,12 @@ export async function addDenial(
   return denialOf(row);
 }
 
-/** @returns the rule that was there */
-export async function removeDenial(sources: DataSources, by: DenialCaller, ruleId: string): Promise<Denial> {
+/** Removes a rule that is there. */
+export async function removeDenial(sources: DataSources, by: DenialCaller, ruleId: string): Promise<void> {
   const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${quoteText(ruleId)})`);
   if (row === undefined) {
     throw new ServiceError("NOT_FOUND", "there is no such rule");
   }
-  return denialOf(row);
 }
 
 /** Whether an expression is true of a query; nothing is saved, and the query does not run. */
@@ -73,11 +71,13 @@ export async function testDenial(
   return rows[0]?.["matches"] === true;
 }
 
-async function rowsOf(sources: DataSources, { idToken, signal }: DenialCaller, sql: string): Promise<Row[]> {
+async function rowsOf(sources: DataSources, { idToken, origin, signal }: DenialCaller, sql: string): Promise<Row[]> {
   const { name, calls, release } = sources.openBuiltIn();
   return await underSignals([signal, AbortSignal.timeout(timeoutMs)], async (either) => {
     try {
-      const context = { signal: either, headers: { authorization: `Bearer ${idToken}` } };
+      const forwarded = [origin.forwardedFor, origin.from].filter((one) => one !== null).join(", ");
+      const headers = { authorization: `Bearer ${idToken}`, "x-forwarded-for": forwarded };
+      const context = { signal: either, headers };
       const command = await statementCommand(calls, sql, [], context);
       // apache-arrow takes long to load, and only this needs it.
       const { openResult } = await import("telemetry-service-client/flight/query-result");

@@ -1,6 +1,6 @@
 /** The append-only record of who changed what: {@link AuditedChange} lists it. */
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
-import type { Caller } from "../auth/caller.js";
+import type { Caller } from "./caller.js";
 
 /** Where a request came from. */
 export interface RequestOrigin {
@@ -10,9 +10,26 @@ export interface RequestOrigin {
   readonly forwardedFor: string | null;
 }
 
-/** Whose change it is. */
+const maxForwardedCharacters = 255;
+
+/** Proxies append: what is true is at the end, behind what the client may have made up. @param forwarded all fields */
+export function requestOrigin(from: string, forwarded: readonly string[]): RequestOrigin {
+  const end = forwarded
+    .filter((value) => value !== "")
+    .join(", ")
+    .slice(-maxForwardedCharacters);
+  return { from, forwardedFor: end === "" ? null : end.replaceAll(/[^\x20-\x7e]/g, "?") };
+}
+
+/** Whose change it is: a person's. */
 export interface Author {
   readonly caller: Caller;
+  readonly origin: RequestOrigin;
+}
+
+/** Whose change it is: an API key has neither issuer nor subject. */
+export interface AnyAuthor {
+  readonly caller: Pick<Caller, "name"> & { readonly issuer: string | null; readonly subject: string | null };
   readonly origin: RequestOrigin;
 }
 
@@ -54,7 +71,7 @@ interface AuditEntry {
 }
 
 /** Appends a change, in the transaction that makes it. */
-export async function appendAudit(tx: TransactionSql, by: Author, change: AuditedChange): Promise<void> {
+export async function appendAudit(tx: TransactionSql, by: AnyAuthor, change: AuditedChange): Promise<void> {
   await tx`
     insert into audit_log (actor, action, target, details)
     values (${by.caller.name}, ${change.action}, ${change.target},
@@ -75,14 +92,14 @@ export async function appendAudits(tx: TransactionSql, by: Author, changes: read
     order by place`;
 }
 
-function detailsOf({ caller, origin }: Author, change: AuditedChange): Record<string, string> {
+function detailsOf({ caller, origin }: AnyAuthor, change: AuditedChange): Record<string, string> {
   return {
     ...change.details,
     from: origin.from,
     ...(origin.forwardedFor === null ? {} : { forwarded_for: origin.forwardedFor }),
     // Two identities may share an email; these tell them apart.
-    issuer: caller.issuer,
-    subject: caller.subject,
+    ...(caller.issuer === null ? {} : { issuer: caller.issuer }),
+    ...(caller.subject === null ? {} : { subject: caller.subject }),
   };
 }
 
