@@ -52,7 +52,7 @@ describe("telemetry screens", () => {
   beforeEach(async () => {
     await rm(path.join(home, "screens"), { recursive: true, force: true });
     await world.web.request("GET", "/api/screens", { cookie: admin });
-    await world.analytics.sql`truncate web.screens, web.folders cascade`;
+    await world.analytics.sql`truncate web.screens, web.deleted_screens, web.folders cascade`;
     await world.web.request("POST", "/api/folders", { cookie: admin, body: { name: "team" } });
     await put("errors", { config: { cells: [{ kind: "table", sql: "SELECT 1" }] } });
     await put("latency", { folder: "team", config: { cells: [] } });

@@ -1,6 +1,7 @@
 /**
  * Screens: saved pages of the web application. Everybody reads them; the owner, who made it, and administrators change
- * one. A change names the version that it was made from, and is refused when that is not the present one any more.
+ * one. A change names the version that it was made from, and is refused when that is not the present one any more. So a
+ * screen that is made again after it was deleted takes up the numbers of the one before: that may still be open.
  */
 
 import type { Caller } from "../../auth/caller.js";
@@ -44,6 +45,8 @@ export type ScreenChange =
 /** Versions of a screen that are kept, and how much they may take beside the present one, in bytes as stored. */
 const keptVersions = 100;
 const keptBytes = 4 << 20;
+/** Screens whose last version is known after they were deleted. */
+const keptDeleted = 10_000;
 /** Most screens of one owner who is no administrator. */
 const maxScreensOfOwner = 200;
 
@@ -104,7 +107,7 @@ export async function saveScreen(
       throw new ServiceError("NOT_FOUND", "there is no folder of that name; an administrator can make it");
     }
   }
-  const version = o.version + 1;
+  const version = (current === null ? await takeDeletedVersion(tx, name) : o.version) + 1;
   if (current === null) {
     await assertBelowBound(tx, caller);
     await tx`
@@ -142,7 +145,20 @@ export async function deleteScreen(
     return { kind: "conflict", current };
   }
   await tx`delete from web.screens where name = ${name}`;
+  await tx`
+    insert into web.deleted_screens (name, version) values (${name}, ${current.version})
+    on conflict (name) do update set version = excluded.version, deleted_at = excluded.deleted_at`;
+  await tx`
+    delete from web.deleted_screens where deleted_at < (
+      select deleted_at from web.deleted_screens order by deleted_at desc offset ${keptDeleted - 1} limit 1)`;
   return { kind: "deleted" };
+}
+
+/** The last version of the screen of that name that was deleted; 0 when there was none. */
+async function takeDeletedVersion(tx: TransactionSql, name: string): Promise<number> {
+  const [row] = await tx<{ version: number }[]>`
+    delete from web.deleted_screens where name = ${name} returning version`;
+  return row?.version ?? 0;
 }
 
 /** Newest first. @throws ServiceError NOT_FOUND */

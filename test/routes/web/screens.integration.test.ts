@@ -12,7 +12,7 @@ beforeEach(async () => {
   await t.reset();
   // Makes the tables.
   await t.as(t.admin, "GET", "/api/screens");
-  await t.web.database.sql`truncate web.screens, web.folders cascade`;
+  await t.web.database.sql`truncate web.screens, web.deleted_screens, web.folders cascade`;
 });
 
 const config = { cells: [{ kind: "markdown", text: "<script>alert(1)</script> \u0000 é" }], "2": 1, "1": 2.5 };
@@ -61,6 +61,19 @@ describe("a screen", () => {
       json: { current: { version: 2 } },
     });
     expect(await put(t.ann, "gone", { version: 4 })).toMatchObject({ status: 409, json: { current: null } });
+  });
+
+  it("is not taken for the one of its name that was deleted", async () => {
+    await put(t.ann, "s");
+    await put(t.ann, "s", { version: 1 });
+    expect((await t.as(t.ann, "DELETE", "/api/screens/s?version=2")).status).toBe(204);
+    expect(await put(t.ann, "s", { config: { now: "another" } })).toMatchObject({ status: 201, json: { version: 3 } });
+    // Who has the old one open.
+    expect(await put(t.ann, "s", { version: 1 })).toMatchObject({ status: 409, json: { current: { version: 3 } } });
+    expect((await t.as(t.ann, "DELETE", "/api/screens/s?version=2")).status).toBe(409);
+    expect(await put(t.ann, "s", { version: 3 })).toMatchObject({ status: 200, json: { version: 4 } });
+    expect((await t.as(t.ann, "DELETE", "/api/screens/s")).status).toBe(204);
+    expect(await put(t.ann, "s")).toMatchObject({ status: 201, json: { version: 5 } });
   });
 
   it("is saved once by two who save it at once", async () => {
@@ -199,7 +212,7 @@ it("makes its tables once, however many servers begin at once", async () => {
   const all = [first, ...beside];
   const answers = await Promise.all(all.map((web) => web.request("GET", "/api/screens", { cookie: t.ann })));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-  expect(await first.count("select count(*)::int as n from web.schema_version")).toBe(1);
+  expect(await first.count("select count(*)::int as n from web.schema_version")).toBe(2);
   for (const web of all.toReversed()) {
     await web.stop();
   }

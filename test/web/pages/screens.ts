@@ -433,7 +433,7 @@ it("keeps what somebody edits when the screen is deleted, and when another versi
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Somebody has deleted this screen meanwhile").waitFor();
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("version 1 by dev@localhost").waitFor();
+  await page.getByText("version 3 by dev@localhost").waitFor();
   await page.getByRole("heading", { name: "Mine" }).waitFor();
 });
 
