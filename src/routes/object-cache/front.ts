@@ -19,7 +19,7 @@ import { answerNow, errorAnswer, type HttpAnswer, jsonType, writeLastAnswer } fr
 import { BodyExchange } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
-import { type AskedFields, select } from "./conditions.js";
+import { type AskedFields, select } from "../http/conditions.js";
 import { checkKey, isAllowed, keyOfPath, objectPrefix } from "./keys.js";
 
 /** Options of {@link ObjectCacheFront}. */

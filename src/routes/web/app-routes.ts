@@ -100,11 +100,11 @@ export class AppRoutes {
   }
 
   async #getMap(call: AppCall): Promise<AppAnswer> {
-    const { headers, parts } = await this.#o.maps.get(this.#fileOf(call, "getMap"), call.ifNoneMatch);
+    const { headers, bodyBytes, parts } = await this.#o.maps.get(this.#fileOf(call, "getMap"), call.ifNoneMatch);
     if (parts === null) {
       return { status: 304, headers, body: "" };
     }
-    return { sent: await call.send({ status: 200, headers }, parts) };
+    return { sent: await call.send({ status: 200, headers, bodyBytes }, parts) };
   }
 
   async #denial(

@@ -12,6 +12,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { mapType } from "../../wire/web/app-api.js";
 import type { HttpAnswer } from "../http/answer.js";
+import { hasAlready } from "../http/conditions.js";
 import { jsonResponse } from "./responses.js";
 
 /** What is needed of the object store. */
@@ -40,6 +41,7 @@ interface WebMapsOptions {
 /** A file to be sent. */
 interface MapFile {
   readonly headers: HttpAnswer["headers"];
+  readonly bodyBytes: number;
   /** Null: the client has it. */
   readonly parts: AsyncIterable<Uint8Array> | null;
 }
@@ -62,7 +64,7 @@ export class WebMaps {
 
   /** @param known `If-None-Match` of the request. @throws ServiceError NOT_FOUND */
   async get(file: string, known: string): Promise<MapFile> {
-    const { path } = await this.#o.admin.map(file);
+    const { path, bytes: bodyBytes } = await this.#o.admin.map(file);
     const store = await this.#o.store();
     // An object is never changed, so its name says what is in it.
     const tag = `"${path.slice(path.lastIndexOf("/") + 1)}"`;
@@ -70,10 +72,11 @@ export class WebMaps {
       ["ETag", tag],
       ["Cache-Control", "private, no-cache"],
     ] as const;
-    if (known === tag) {
-      return { headers, parts: null };
+    if (hasAlready(known, tag)) {
+      return { headers, bodyBytes, parts: null };
     }
     return {
+      bodyBytes,
       headers: [
         ...headers,
         ["Content-Type", mapType],

@@ -74,8 +74,14 @@ describe.each(drivers)("with the driver %s", (driver) => {
       "content-disposition": 'attachment; filename="world.glb"',
     });
     expect(Buffer.from(await read.arrayBuffer()).equals(file)).toBe(true);
-    const again = await send("GET", "world.glb", undefined, { "if-none-match": read.headers.get("etag") ?? "" });
-    expect([again.status, await again.text()]).toEqual([304, ""]);
+    const measured = await send("HEAD", "world.glb");
+    expect([measured.status, measured.headers.get("content-length")]).toEqual([200, String(file.length)]);
+    const tag = read.headers.get("etag") ?? "";
+    for (const known of [tag, `W/${tag}`, `"another", ${tag}`, "*"]) {
+      const again = await send("GET", "world.glb", undefined, { "if-none-match": known });
+      expect([known, again.status, await again.text()]).toEqual([known, 304, ""]);
+    }
+    expect((await send("HEAD", "world.glb", undefined, { "if-none-match": '"another"' })).status).toBe(200);
     const list = await web.request("GET", "/api/maps", { cookie: t.ann });
     expect(list.json).toMatchObject([{ file: "world.glb", bytes: file.length }]);
   });

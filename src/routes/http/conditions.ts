@@ -22,7 +22,7 @@ export function select(asked: AskedFields, etag: string, bytes: number, ranges: 
   if (asked.ifMatch !== "" && !names(asked.ifMatch, etag)) {
     return { status: 412 };
   }
-  if (asked.ifNoneMatch !== "" && names(asked.ifNoneMatch.replaceAll(/(^|[\s,])W\//gu, "$1"), etag)) {
+  if (hasAlready(asked.ifNoneMatch, etag)) {
     return { status: 304 };
   }
   const whole = { status: 200, start: 0, end: bytes } as const;
@@ -34,6 +34,11 @@ export function select(asked: AskedFields, etag: string, bytes: number, ranges: 
     return whole;
   }
   return range === "unsatisfiable" ? { status: 416 } : { status: 206, ...range };
+}
+
+/** Whether the client has it, by its `If-None-Match`: a weak comparison (RFC 9110 section 13.1.2). @param etag strong */
+export function hasAlready(ifNoneMatch: string, etag: string): boolean {
+  return ifNoneMatch !== "" && names(ifNoneMatch.replaceAll(/(^|[\s,])W\//gu, "$1"), etag);
 }
 
 /** Whether a list of entity tags, or `*`, names this one. */

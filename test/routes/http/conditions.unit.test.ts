@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { parseRange, select } from "../../../src/routes/object-cache/conditions.js";
+import { parseRange, select } from "../../../src/routes/http/conditions.js";
 import { isAllowed, keyOfPath } from "../../../src/routes/object-cache/keys.js";
 import { ServiceError } from "../../../src/runtime/errors.js";
 
