@@ -59,12 +59,23 @@ export async function deleteGroup(tx: TransactionSql, by: Author, name: string):
     throw new ServiceError("CONFLICT", "the group admins is reserved and cannot be deleted");
   }
   await lockGroup(tx, name);
+  const because = "its group was deleted";
+  const members = await tx<{ member: string }[]>`
+    delete from group_members where group_name = ${name} returning member`;
   const deleted = await tx`delete from groups where name = ${name}`;
   if (deleted.count === 0) {
     throw noSuchGroup();
   }
-  const grants = await deleteGrantsOf(tx, `group:${name}`, "its group was deleted");
-  await appendAudits(tx, by, [...grants, { action: "group.delete", target: name, details: {} }]);
+  const grants = await deleteGrantsOf(tx, `group:${name}`, because);
+  await appendAudits(tx, by, [
+    ...members.map(({ member }) => ({
+      action: "group.remove_member" as const,
+      target: name,
+      details: { member, because },
+    })),
+    ...grants,
+    { action: "group.delete", target: name, details: {} },
+  ]);
 }
 
 /** Makes sure of a member. @throws ServiceError NOT_FOUND for an unknown group. */

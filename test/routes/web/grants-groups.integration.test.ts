@@ -346,6 +346,26 @@ describe("groups", () => {
     }
   });
 
+  it("leave in the audit whom they had when they were deleted", async () => {
+    await asAdmin("POST", groups, { name: "night" });
+    for (const member of ["user:ann@example.com", "*"]) {
+      await asAdmin("POST", `${groups}/night/members`, { member });
+    }
+    expect((await asAdmin("DELETE", `${groups}/night`)).status).toBe(204);
+    const [last, ...before] = (await asAdmin("GET", `${audit}?limit=3`)).json;
+    expect(last).toMatchObject({ action: "group.delete", target: "night" });
+    const gone = { action: "group.remove_member", target: "night" };
+    expect(before).toHaveLength(2);
+    for (const member of ["user:ann@example.com", "*"]) {
+      expect(before).toContainEqual(
+        expect.objectContaining({
+          ...gone,
+          details: expect.objectContaining({ member, because: "its group was deleted" }),
+        }),
+      );
+    }
+  });
+
   it("that do not exist are 404 for every use of their members", async () => {
     const path = `${groups}/nobody/members`;
     for (const answer of [
