@@ -1,5 +1,7 @@
-/** The admin service on a thread of its own, behind its interface. */
+/** The admin service on a thread of its own, behind its interface. Its callers take turns: one keeps out no others. */
 import type { AdminService, AdminServiceOptions } from "../admin/admin-service.js";
+import { FairQueue } from "../query/fair-queue.js";
+import type { Author } from "../auth/audit.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { TaskPool } from "../runtime/threads/task-pool.js";
@@ -28,6 +30,7 @@ export interface AdminPool extends AdminService {
 
 /** Calls that the thread has in hand at once; nearly all of them wait for a connection. */
 const concurrentCalls = 256;
+/** Beyond them the newest of the caller with the most is refused. */
 const waitingCalls = 1000;
 
 /** Starts the thread. @throws ServiceError UNAVAILABLE when it cannot be started. */
@@ -44,6 +47,15 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     logger: o.logger,
     metrics: o.metrics,
   });
+  const turns = new FairQueue({ places: concurrentCalls, maxWaiting: waitingCalls });
+  const inTurn = async <T>({ caller }: Pick<Author, "caller">, work: () => Promise<T>): Promise<T> => {
+    const place = await turns.acquire(caller.name, new AbortController().signal);
+    try {
+      return await work();
+    } finally {
+      place.release();
+    }
+  };
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     // A thread that is down has no connections left to close.
@@ -54,13 +66,14 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
   };
   return {
     name: "admin-pool",
-    handle: (call) => pool.run("handle", call),
+    // What has no caller waits in the pool, where all that have one leave room.
+    handle: (call) => inTurn(call, () => pool.run("handle", call)),
     withdraw: (minted) => pool.run("withdraw", minted),
-    standing: (caller) => pool.run("standing", caller),
+    standing: (caller) => inTurn({ caller }, () => pool.run("standing", caller)),
     sources: () => pool.run("sources", undefined),
     map: (file) => pool.run("map", file),
-    saveMap: (map) => pool.run("saveMap", map),
-    deleteMap: (map) => pool.run("deleteMap", map),
+    saveMap: (map) => inTurn(map, () => pool.run("saveMap", map)),
+    deleteMap: (map) => inTurn(map, () => pool.run("deleteMap", map)),
     probe: () => pool.run("probe", undefined),
     get healthy() {
       return pool.healthy;

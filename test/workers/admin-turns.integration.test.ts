@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { ServiceError } from "../../src/runtime/errors.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { type AdminPool, startAdminPool } from "../../src/workers/admin-client.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+
+let database: TestDatabase;
+let pool: AdminPool;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = await startAdminPool({
+    connectionString: database.connectionString,
+    policy: {
+      selfServiceMint: false,
+      maxClaimsPerCaller: 1,
+      maxKeysPerCaller: 1,
+      defaultAudience: "public",
+      reservedAudiences: new Set(),
+    },
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+  });
+});
+afterAll(async () => {
+  await pool.stop();
+  await database.drop();
+});
+
+it("refuses calls of who has the most that wait, and nobody else's", async () => {
+  const statusOf = async (name: string): Promise<string> => {
+    const call = {
+      operation: "myAudiences",
+      caller: { issuer: "https://id.example", subject: name, email: null, name },
+      origin: { from: "192.0.2.1", forwardedFor: null },
+      path: {},
+      query: "",
+      body: new Uint8Array(0),
+    } as const;
+    return await pool.handle(call).then(
+      ({ status }) => String(status),
+      (error: unknown) => (error instanceof ServiceError ? error.code : "another error"),
+    );
+  };
+  const calls: Promise<string>[] = [];
+  await database.sql.begin(async (tx) => {
+    // Nothing is answered meanwhile.
+    await tx`lock table group_members in access exclusive mode`;
+    for (const name of [...Array<string>(3000).fill("ann"), "bob"]) {
+      calls.push(statusOf(name));
+    }
+    expect(new Set(await Promise.all(calls.slice(2000, 3000)))).toEqual(new Set(["OVERLOADED"]));
+  });
+  const outcomes = await Promise.all(calls);
+  expect(outcomes.at(-1)).toBe("200");
+  expect(outcomes.filter((outcome) => outcome === "200").length).toBeGreaterThan(1000);
+});
