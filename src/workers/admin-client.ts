@@ -28,8 +28,11 @@ export interface AdminPool extends AdminService {
   readonly healthy: boolean;
 }
 
-/** Calls that the thread has in hand at once; nearly all of them wait for a connection. */
-const concurrentCalls = 256;
+/**
+ * Calls that the thread has in hand at once: enough for its two connections. Who waits for one of those does so in the
+ * order of arrival, and up to a deadline; here in turns.
+ */
+const concurrentCalls = 32;
 /** Beyond them the newest of the caller with the most is refused. */
 const waitingCalls = 1000;
 

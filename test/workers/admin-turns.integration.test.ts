@@ -29,21 +29,30 @@ afterAll(async () => {
   await database.drop();
 });
 
+const statusOf = async (name: string): Promise<string> => {
+  const call = {
+    operation: "myAudiences",
+    caller: { issuer: "https://id.example", subject: name, email: null, name },
+    origin: { from: "192.0.2.1", forwardedFor: null },
+    path: {},
+    query: "",
+    body: new Uint8Array(0),
+  } as const;
+  return await pool.handle(call).then(
+    ({ status }) => String(status),
+    (error: unknown) => (error instanceof ServiceError ? error.code : "another error"),
+  );
+};
+
+it("answers another caller before most of those of one who came first", async () => {
+  let answered = 0;
+  const many = Array.from({ length: 900 }, () => statusOf("ann").finally(() => answered++));
+  expect(await statusOf("bob")).toBe("200");
+  expect(answered).toBeLessThan(200);
+  expect(new Set(await Promise.all(many))).toEqual(new Set(["200"]));
+});
+
 it("refuses calls of who has the most that wait, and nobody else's", async () => {
-  const statusOf = async (name: string): Promise<string> => {
-    const call = {
-      operation: "myAudiences",
-      caller: { issuer: "https://id.example", subject: name, email: null, name },
-      origin: { from: "192.0.2.1", forwardedFor: null },
-      path: {},
-      query: "",
-      body: new Uint8Array(0),
-    } as const;
-    return await pool.handle(call).then(
-      ({ status }) => String(status),
-      (error: unknown) => (error instanceof ServiceError ? error.code : "another error"),
-    );
-  };
   const calls: Promise<string>[] = [];
   await database.sql.begin(async (tx) => {
     // Nothing is answered meanwhile.
