@@ -21,6 +21,11 @@ export function requestOrigin(from: string, forwarded: readonly string[]): Reque
   return { from, forwardedFor: end === "" ? null : end.replaceAll(/[^\x20-\x7e]/g, "?") };
 }
 
+/** `X-Forwarded-For` of what a server asks another one for a request that it was sent. */
+export function forwardedFor(origin: RequestOrigin): string {
+  return origin.forwardedFor === null ? origin.from : `${origin.forwardedFor}, ${origin.from}`;
+}
+
 /** Whose change it is: a person's. */
 export interface Author {
   readonly caller: Caller;

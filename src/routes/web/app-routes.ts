@@ -92,11 +92,12 @@ export class AppRoutes {
   }
 
   async #query(call: AppCall): Promise<boolean> {
-    const { session, idToken, accept, exchange, send } = call;
+    const { session, idToken, author, accept, exchange, send } = call;
+    const { origin } = author;
     readQuery(operations.query.query, call.query);
     const input = readBody(operations.query.body, await bodyOf(call));
     const whose = JSON.stringify([session.caller.issuer, session.caller.subject]);
-    return await this.#o.queries.run({ session: whose, idToken, input, accept, signal: exchange.left }, send);
+    return await this.#o.queries.run({ session: whose, idToken, origin, input, accept, signal: exchange.left }, send);
   }
 
   async #getMap(call: AppCall): Promise<AppAnswer> {

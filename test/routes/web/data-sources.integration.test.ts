@@ -145,5 +145,9 @@ describe("the deny list", () => {
       { action: "denial.add", target: id, actor: "admin@example.com", details },
     ]);
     expect((await request(admin, "POST", "/api/query-denials", { match_expr: "(", reason: "r" })).status).toBe(400);
+    // A query of the application is SQL all the same.
+    const bySql = await ask(world.web.url, admin, { sql: "SELECT * FROM deny_queries('false', 'r')" });
+    expect(bySql.kinds).toMatch(/^SB+D$/);
+    expect((await request(admin, "GET", "/api/audit?limit=1")).json).toMatchObject([{ action: "denial.add", details }]);
   });
 });

@@ -53,7 +53,8 @@ function query(o: Partial<WebQuery> = {}): WebQuery {
     limit: undefined,
     parameters: undefined,
   };
-  return { session: "s", idToken: "t", input, accept: "", signal: new AbortController().signal, ...o };
+  const origin = { from: "192.0.2.1", forwardedFor: null };
+  return { session: "s", idToken: "t", origin, input, accept: "", signal: new AbortController().signal, ...o };
 }
 
 /** Runs a query to its end, and gives what was sent but for progress. */

@@ -5,7 +5,7 @@
 import { underSignals } from "telemetry-service-client/shared/abort";
 import type { Row } from "telemetry-service-client/flight/query-result";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
-import type { Author } from "../../../auth/audit.js";
+import { type Author, forwardedFor } from "../../../auth/audit.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import { quoteText } from "../../../runtime/text/sql-text.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
@@ -75,8 +75,7 @@ async function rowsOf(sources: DataSources, { idToken, origin, signal }: DenialC
   const { name, calls, release } = sources.openBuiltIn();
   return await underSignals([signal, AbortSignal.timeout(timeoutMs)], async (either) => {
     try {
-      const forwarded = [origin.forwardedFor, origin.from].filter((one) => one !== null).join(", ");
-      const headers = { authorization: `Bearer ${idToken}`, "x-forwarded-for": forwarded };
+      const headers = { authorization: `Bearer ${idToken}`, "x-forwarded-for": forwardedFor(origin) };
       const context = { signal: either, headers };
       const command = await statementCommand(calls, sql, [], context);
       // apache-arrow takes long to load, and only this needs it.

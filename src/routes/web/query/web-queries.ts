@@ -15,6 +15,7 @@ import type { FlightDataFrame } from "telemetry-service-client/flight/flight-mes
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
 import { parseTimeNs } from "../../../runtime/text/time-text.js";
 import { atMost } from "../../../runtime/at-most.js";
+import { forwardedFor, type RequestOrigin } from "../../../auth/audit.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { Logger } from "../../../runtime/log/log.js";
 import { createRareWarning, type RareWarning } from "../../../runtime/log/rare-warnings.js";
@@ -49,6 +50,7 @@ export interface WebQuery {
   readonly session: string;
   /** Bearer token of the calls. */
   readonly idToken: string;
+  readonly origin: RequestOrigin;
   readonly input: OperationInput<"query">["body"];
   /** The `Accept` field. */
   readonly accept: string;
@@ -292,7 +294,9 @@ async function* resultOf(
   signal: AbortSignal,
   onObjects: (objects: number) => void,
 ): AsyncGenerator<FlightDataFrame> {
-  const context = { signal, headers: { ...range, authorization: `Bearer ${query.idToken}` } };
+  const { idToken, origin } = query;
+  const headers = { ...range, authorization: `Bearer ${idToken}`, "x-forwarded-for": forwardedFor(origin) };
+  const context = { signal, headers };
   const { sql, parameters } = query.input;
   const command = await statementCommand(calls, sql, parameters, context);
   yield* calls.get(await calls.info(command, context), signal, (headers) => {
