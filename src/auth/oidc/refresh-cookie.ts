@@ -8,7 +8,7 @@ import { EncryptJWT, errors, jwtDecrypt } from "jose";
 import { deriveKey } from "./login-state.js";
 
 /** A session that can be continued. */
-interface RefreshableSession {
+export interface RefreshableSession {
   readonly issuer: string;
   readonly subject: string;
   readonly refreshToken: string;

@@ -16,7 +16,12 @@
 import type { Caller } from "../../auth/caller.js";
 import { isLoginId, loginLifeSeconds, LoginStates } from "../../auth/oidc/login-state.js";
 import type { OidcLogin } from "../../auth/oidc/oidc-login.js";
-import { createRefreshCookies, type RefreshCookies, refreshLifeSeconds } from "../../auth/oidc/refresh-cookie.js";
+import {
+  createRefreshCookies,
+  type RefreshableSession,
+  type RefreshCookies,
+  refreshLifeSeconds,
+} from "../../auth/oidc/refresh-cookie.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
@@ -211,16 +216,16 @@ class LoginHandlers {
   async refresh(request: LoginRequest): Promise<LoginResponse> {
     const value = readCookie(request.headers.cookie ?? "", refreshCookie);
     const sealed = typeof value === "string" ? value : "";
-    return this.#refreshes.run(sealed, () => this.#refreshOnce(sealed));
-  }
-
-  async #refreshOnce(sealed: string): Promise<LoginResponse> {
-    const before = sealed === "" ? null : await this.#refreshCookies.open(sealed);
-    if (before === null || this.#o.login.issuer(before.issuer) === null) {
+    // First, so that cookies that anybody may make up push out no refresh that is to be shared.
+    const session = sealed === "" ? null : await this.#refreshCookies.open(sealed);
+    if (session === null || this.#o.login.issuer(session.issuer) === null) {
       throw new ServiceError("UNAUTHENTICATED", "there is nothing to refresh; log in");
     }
-    const { issuer, subject } = before;
-    const tokens = await this.#o.login.refresh(issuer, before.refreshToken);
+    return this.#refreshes.run(sealed, () => this.#refreshOnce(session));
+  }
+
+  async #refreshOnce({ issuer, subject, refreshToken }: RefreshableSession): Promise<LoginResponse> {
+    const tokens = await this.#o.login.refresh(issuer, refreshToken);
     const nextCookie = await this.#refreshCookie(
       tokens.refreshToken === null ? null : { issuer, subject, refreshToken: tokens.refreshToken },
     );
@@ -318,7 +323,7 @@ class LoginHandlers {
   }
 
   /** Deletes what there was when there is nothing to refresh with, or it fits no cookie. */
-  async #refreshCookie(session: Parameters<RefreshCookies["seal"]>[0] | null): Promise<readonly [string, string]> {
+  async #refreshCookie(session: RefreshableSession | null): Promise<readonly [string, string]> {
     const value = session === null ? "" : await this.#refreshCookies.seal(session);
     return value === "" || value.length > maxCookieCharacters
       ? this.#deleted(refreshCookie, "/auth/refresh")

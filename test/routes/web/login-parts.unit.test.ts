@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
 
+import { OidcLogin } from "../../../src/auth/oidc/oidc-login.js";
+import { createRefreshCookies } from "../../../src/auth/oidc/refresh-cookie.js";
 import { LoginStates } from "../../../src/auth/oidc/login-state.js";
 import { checkBrowserSafety, corsHeaders, webOrigins } from "../../../src/routes/web/browser-safety.js";
+import { createLoginRoutes } from "../../../src/routes/web/login-routes.js";
 import { safeReturnTo } from "../../../src/routes/web/return-to.js";
+import { createSilentLogger } from "../../../src/runtime/log/log.js";
 import { readCookie, setCookie } from "../../../src/wire/web/cookies.js";
+import { until } from "../../helpers/until.js";
 
 const own = "https://telemetry.example.com";
 const app = "https://app.example.com";
@@ -177,5 +182,62 @@ describe("login states", () => {
     expect(() => redeem(1)).toThrow(/was used already/);
     expect(() => redeem(2)).toThrow(/was used already/);
     expect(redeem(0)).toBe(begun[0]?.id);
+  });
+});
+
+describe("a refresh", () => {
+  it("is shared by tabs, however many cookies somebody makes up meanwhile", async () => {
+    const [secret, issuer, nowMs] = ["a state secret", "https://id.example", Date.now];
+    let asked = 0;
+    let answer: () => void = () => undefined;
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    class SlowProvider extends OidcLogin {
+      override async refresh() {
+        asked++;
+        await answered;
+        return { idToken: "t", refreshToken: null };
+      }
+    }
+    const caller = { issuer, subject: "ann", email: null, name: "ann" };
+    const outcome = { kind: "ok", caller, displayName: "Ann", expiresAtMs: nowMs() + 60_000 } as const;
+    const routes = createLoginRoutes({
+      login: new SlowProvider({
+        issuers: [{ issuer, audience: "app", allowHttp: false, caFile: null }],
+        clientSecret: null,
+        scope: "openid",
+        redirectUri: `${own}/auth/callback`,
+        logger: createSilentLogger(),
+        monotonicMs: nowMs,
+      }),
+      sessions: { caller: () => Promise.resolve(outcome), verify: () => Promise.resolve(outcome) },
+      redirectUri: `${own}/auth/callback`,
+      allowedOrigins: origins,
+      stateSecret: secret,
+      isAdmin: () => Promise.resolve(false),
+      nowMs,
+    });
+    const refresh = (cookie: string): Promise<number | null> =>
+      routes
+        .handle({
+          method: "POST",
+          path: "/auth/refresh",
+          query: "",
+          headers: { cookie: `refresh_token=${cookie}`, "content-type": "application/json" },
+        })
+        .then(
+          ({ status }) => status,
+          () => null,
+        );
+    const cookie = await createRefreshCookies({ secret, nowMs }).seal({ issuer, subject: "ann", refreshToken: "r" });
+    const first = refresh(cookie);
+    await until(() => asked > 0);
+    // All that one packet holds arrive together.
+    const madeUp = Array.from({ length: 2000 }, (_, i) => refresh(`made-up-${i}`));
+    const second = refresh(cookie);
+    expect(new Set(await Promise.all(madeUp))).toEqual(new Set([null]));
+    answer();
+    expect([await first, await second, asked]).toEqual([200, 200, 1]);
   });
 });
