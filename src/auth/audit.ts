@@ -56,6 +56,7 @@ export interface AuditedChange {
     | "map.delete"
     | "denial.add"
     | "denial.remove"
+    | "partitions.retire"
     | "retention.set"
     | "retention.delete"
     | "erasure.create"

@@ -1,5 +1,5 @@
 /** Whose rows a caller may read, and the condition that says so in SQL. */
-import type { Sql } from "./sql.js";
+import type { SqlOrTransaction } from "./sql.js";
 
 /**
  * Whose rows to read: everybody's, or those of some audiences. `unstamped` says whether rows that carry
@@ -14,7 +14,7 @@ export type AudienceFilter =
     };
 
 /** The condition on `audience` that lets a row of any table be read (or retired). */
-export function readableBy(sql: Sql, audiences: AudienceFilter) {
+export function readableBy(sql: SqlOrTransaction, audiences: AudienceFilter) {
   if (audiences.kind === "all") {
     return audiences.unstamped === false ? sql`audience is not null` : sql`true`;
   }

@@ -3,7 +3,7 @@
  * stay for a grace period, because queries under way may have them open, and are removed by {@link sweepRetired}.
  */
 import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
-import type { Sql } from "../db/sql.js";
+import type { Sql, SqlOrTransaction } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { ownerObstacle } from "./retention/lake-owner.js";
 import type { ObjectStore } from "./store/object-store.js";
@@ -37,7 +37,7 @@ export interface RetiredPartition {
 
 /** Retires partitions of some audiences in one statement, and says which. */
 export function retirePartitions(
-  sql: Sql,
+  sql: SqlOrTransaction,
   audiences: AudienceFilter,
   selection: RetireSelection,
 ): Promise<RetiredPartition[]> {
@@ -54,7 +54,7 @@ export function retirePartitions(
     from gone order by view_set, path`;
 }
 
-function conditionOf(sql: Sql, selection: RetireSelection) {
+function conditionOf(sql: SqlOrTransaction, selection: RetireSelection) {
   switch (selection.kind) {
     case "path":
       return sql`path = ${selection.path}`;
@@ -68,7 +68,10 @@ function conditionOf(sql: Sql, selection: RetireSelection) {
   }
 }
 
-function ofView(sql: Sql, { viewSet, processId }: { readonly viewSet: TableName; readonly processId: string | null }) {
+function ofView(
+  sql: SqlOrTransaction,
+  { viewSet, processId }: { readonly viewSet: TableName; readonly processId: string | null },
+) {
   return processId === null
     ? sql`view_set = ${viewSet}`
     : sql`view_set = ${viewSet} and process_ids = array[${processId}::uuid]`;

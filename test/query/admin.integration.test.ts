@@ -124,6 +124,46 @@ describe("partition functions", () => {
     expect(await t.caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 10n }]);
   });
 
+  it("leave in the audit who took how much away, and nothing where it was nothing", async () => {
+    const { path: file } = await addLogs("public", noon);
+    const relative = path.relative(t.lake.directory, file);
+    const [before] = await t.sql<{ n: number }[]>`select count(*)::int as n from audit_log`;
+    await t.caller.rows("SELECT * FROM apply_retention('log_entries', 36500)");
+    await t.caller.rows(`SELECT * FROM retire_partition_by_file('${relative}')`);
+    await addLogs("public", noon);
+    await t.caller.rows("SELECT * FROM retire_partitions('log_entries', 'global', '2025-11-21', '2025-11-22')");
+    const audited =
+      await t.sql`select actor, action, target, details from audit_log order by audit_id offset ${before?.n ?? 0}`;
+    const entry = { actor: `key:${t.keyId}`, action: "partitions.retire" };
+    expect(audited).toEqual([
+      {
+        ...entry,
+        target: relative,
+        details: {
+          function: "retire_partition_by_file",
+          path: relative,
+          partitions: "1",
+          rows: "10",
+          from: "127.0.0.1",
+        },
+      },
+      {
+        ...entry,
+        target: "log_entries",
+        details: {
+          function: "retire_partitions",
+          view: "log_entries",
+          instance: "global",
+          begin: "1763683200000000000",
+          end: "1763769600000000000",
+          partitions: "1",
+          rows: "10",
+          from: "127.0.0.1",
+        },
+      },
+    ]);
+  });
+
   it("leave a partition that reaches beyond the range", async () => {
     await addLogs("public", noon);
     for (const [begin, end] of [

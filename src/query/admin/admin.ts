@@ -1,5 +1,5 @@
 /** Runs the admin functions. The gate has let the caller pass as an admin. */
-import type { AnyAuthor } from "../../auth/audit.js";
+import { type AnyAuthor, appendAudit } from "../../auth/audit.js";
 import type { AudienceFilter } from "../../db/audience-filter.js";
 import type { Sql } from "../../db/sql.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
@@ -47,8 +47,14 @@ export async function runAdminCall(context: AdminContext, call: AdminFunctionCal
 
 async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<Rows> {
   const { sql, denials, audiences, by } = context;
-  const retire = async (selection: RetireSelection): Promise<Rows> =>
-    retired(await retirePartitions(sql, audiences, selection));
+  const retire = (target: string, selection: RetireSelection): Promise<Rows> =>
+    sql.begin(async (tx) => {
+      const partitions = await retirePartitions(tx, audiences, selection);
+      if (partitions.length > 0) {
+        await appendAudit(tx, by, { action: "partitions.retire", target, details: retirement(call, partitions) });
+      }
+      return retired(partitions);
+    });
   switch (call.name) {
     case "materialize_partitions":
     case "regenerate_partitions": {
@@ -69,15 +75,16 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
     case "retire_partitions": {
       const { view, instance, begin, end } = call.values;
       const rows = { viewSet: tableOf(view), processId: processOf(instance) };
-      return retire({ kind: "range", ...rows, ...rangeOf(begin, end) });
+      return retire(rows.viewSet, { kind: "range", ...rows, ...rangeOf(begin, end) });
     }
     case "retire_partition_by_metadata": {
       const { view, instance, begin, end } = call.values;
       const rows = { viewSet: tableOf(view), processId: processOf(instance) };
-      return retire({ kind: "bounds", ...rows, beginNs: begin, endNs: end });
+      return retire(rows.viewSet, { kind: "bounds", ...rows, beginNs: begin, endNs: end });
     }
     case "retire_partition_by_file": {
-      const rows = await retire({ kind: "path", path: call.values.path });
+      const { path } = call.values;
+      const rows = await retire(path, { kind: "path", path });
       if (rows.length === 0) {
         throw new ServiceError(
           "NOT_FOUND",
@@ -89,7 +96,8 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
     case "apply_retention": {
       const keptNs = BigInt(daysOf(call.values.older_than_days)) * 86_400_000_000_000n;
       const thanNs = nanosOf(context.nowMs) - keptNs;
-      return retire({ kind: "older", viewSet: tableOf(call.values.view), thanNs });
+      const viewSet = tableOf(call.values.view);
+      return retire(viewSet, { kind: "older", viewSet, thanNs });
     }
     case "list_query_denials":
       return (await denials.list()).map(denial);
@@ -114,6 +122,17 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
 
 function retired(partitions: readonly RetiredPartition[]): Rows {
   return partitions.map((partition) => ({ view_set: partition.viewSet, ...objectColumns(partition) }));
+}
+
+/** What a call that takes rows away leaves in the audit: its arguments, and how much it took. */
+function retirement({ name, values }: AdminFunctionCall, partitions: readonly RetiredPartition[]) {
+  const rows = partitions.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  return {
+    ...Object.fromEntries(Object.entries(values).map(([parameter, value]) => [parameter, String(value)])),
+    function: name,
+    partitions: String(partitions.length),
+    rows: String(rows),
+  };
 }
 
 function objectColumns({ partitionId, path, rowCount, fileBytes }: Omit<RetiredPartition, "viewSet">): Rows[number] {

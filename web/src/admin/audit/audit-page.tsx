@@ -33,6 +33,7 @@ const actions: Readonly<Record<string, string>> = {
   "map.delete": "deleted the map",
   "denial.add": "added the denial",
   "denial.remove": "removed the denial",
+  "partitions.retire": "retired partitions of",
   "retention.set": "set the retention of",
   "retention.delete": "removed the retention of",
   "erasure.create": "asked for the erasure",
