@@ -17,7 +17,7 @@ import { DamagedObject } from "../lake/store/object-store.js";
 import { SharedWork, unlessAborted } from "../runtime/aborts.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
-import { Turns } from "../runtime/turns.js";
+import { Turns } from "../runtime/turns/turns.js";
 import {
   type Block,
   blockBytes,

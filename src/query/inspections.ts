@@ -8,7 +8,7 @@ import type { Clock } from "../runtime/clock.js";
 import type { DenialRules } from "./admin/denials.js";
 import type { AskOptions, QueryBackend } from "./backend/backend.js";
 import type { Inspection } from "./backend/inspect.js";
-import type { FairQueue } from "./fair-queue.js";
+import type { FairQueue } from "../runtime/turns/fair-queue.js";
 import { sqlHashOf } from "./fingerprint.js";
 import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
 import type { LethalStatements } from "./lethal-statements.js";

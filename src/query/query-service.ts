@@ -15,7 +15,7 @@ import type { Inspection } from "./backend/inspect.js";
 import type { QuerySources } from "./backend/run.js";
 import type { ClusterQueries } from "./cluster/cluster-queries.js";
 import type { EngineChoice } from "./cluster/engine-choice.js";
-import type { FairQueue, Place } from "./fair-queue.js";
+import type { FairQueue, Place } from "../runtime/turns/fair-queue.js";
 import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
 import { Inspections, type InspectionsOptions } from "./inspections.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";

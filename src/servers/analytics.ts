@@ -17,7 +17,7 @@ import { openReadableStore } from "../lake/store/open-store.js";
 import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
 import { type EngineSizing, sizeEngines } from "../query/backend/engine-sizing.js";
-import { FairQueue } from "../query/fair-queue.js";
+import { FairQueue } from "../runtime/turns/fair-queue.js";
 import { LethalStatements } from "../query/lethal-statements.js";
 import { createQueryLog } from "../query/query-log.js";
 import { QueryService, type QueryServiceOptions } from "../query/query-service.js";

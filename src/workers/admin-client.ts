@@ -1,6 +1,6 @@
 /** The admin service on a thread of its own, behind its interface. Its callers take turns: one keeps out no others. */
 import type { AdminService, AdminServiceOptions } from "../admin/admin-service.js";
-import { FairQueue } from "../query/fair-queue.js";
+import { FairQueue } from "../runtime/turns/fair-queue.js";
 import type { Author } from "../auth/audit.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { DenialRules } from "../../src/query/admin/denials.js";
 import type { MatchContext } from "../../src/query/backend/backend.js";
-import { FairQueue } from "../../src/query/fair-queue.js";
+import { FairQueue } from "../../src/runtime/turns/fair-queue.js";
 import { sqlHashOf } from "../../src/query/fingerprint.js";
 import { Inspections } from "../../src/query/inspections.js";
 import { LethalStatements } from "../../src/query/lethal-statements.js";

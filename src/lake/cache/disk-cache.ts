@@ -23,7 +23,7 @@ import { followSignals } from "telemetry-service-client/shared/abort";
 import { SharedWork, unlessAborted } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { checksumOfHandle } from "../store/checksum.js";
-import { Turns } from "../../runtime/turns.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import type { CacheCounts } from "./cache-counts.js";
 
 /** A file that is wanted. */

@@ -1,13 +1,13 @@
 /**
- * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
- * equals the one that came, or got a place, the longest ago, so that a thousand queries of one caller do not
- * delay one query of another. While another caller has asked within a minute, nobody gets more than half of the
- * places: on few processors, what all the others run delays a query that has a place, too. A query whose reader
- * stalls gives up its place when somebody who waits may have it.
+ * Places for queries, and for calls of the administration, given out fairly: the caller with the fewest running ones is
+ * next, and among equals the one that came, or got a place, the longest ago, so that a thousand of one caller do not delay
+ * one of another. While another caller has asked within a minute, nobody gets more than half of the places: on few
+ * processors, what all the others run delays a query that has a place, too. A query whose reader stalls gives up its place
+ * when somebody who waits may have it.
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
-import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
-import { abortReason, ServiceError } from "../runtime/errors.js";
+import { type Clock, systemClock, type Timer } from "../clock.js";
+import { abortReason, ServiceError } from "../errors.js";
 
 /** Options of {@link FairQueue}. */
 interface FairQueueOptions {

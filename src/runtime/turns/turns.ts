@@ -1,5 +1,5 @@
 /** Work of which so many run at a time. */
-import { abortReason } from "./errors.js";
+import { abortReason } from "../errors.js";
 
 /** Gives turns to groups one after the other, and within a group in the order in which they are asked for. */
 export class Turns {

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 
 import { describe, expect, it } from "vitest";
 
-import { FairQueue, type Place } from "../../src/query/fair-queue.js";
+import { FairQueue, type Place } from "../../src/runtime/turns/fair-queue.js";
 import { createManualClock } from "../helpers/manual-clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 
