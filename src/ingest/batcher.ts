@@ -9,7 +9,7 @@
  *   for all the same. Further workers get a batch only once an eighth of `maxBatchBytes` waits: a batch has a price of
  *   its own (an object per table, a sync, a share of a transaction), and many small ones side by side would pay it for
  *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued, and audiences take
- *   turns. Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
+ *   turns. A batch that takes long holds up no other, though: after `slowEncodeMs` it does not count. Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
  * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.
@@ -88,6 +88,9 @@ const maxBatchRequests = 8192;
 /** How much of `maxBatchBytes` has to wait before a further worker is given a batch. */
 const parallelShare = 1 / 8;
 
+/** How long a batch that is being encoded holds up the next one, so that a slow one costs the others no more. */
+const slowEncodeMs = 100;
+
 /** How much of the time that a batch took the next one waits for its senders to come back, and at most how long. */
 const gatherShare = 1 / 4;
 const maxGatherMs = 5;
@@ -117,9 +120,9 @@ export class Batcher implements IngestSink, Component {
   readonly #queue = new WaitingRequests();
   readonly #large = new WaitingRequests();
   #storesLarge = false;
-  /** Batches that are being encoded, and those of large requests among them. */
+  /** Batches that are being encoded, and those among them that the next one waits for. */
   #encoding = 0;
-  #encodingLarge = 0;
+  #encodingAwaited = 0;
   /** Bytes of the bodies in batches that are being committed, but for large requests. */
   #committingBytes = 0;
   /** Requests that were submitted and not answered. */
@@ -218,7 +221,7 @@ export class Batcher implements IngestSink, Component {
       void this.#storeLarge();
     }
     while (this.#queue.count > 0 && this.#encoding < encoder.concurrency) {
-      const busy = this.#encoding > this.#encodingLarge || this.#queue.bytes < this.#committingBytes || this.#gathers();
+      const busy = this.#encodingAwaited > 0 || this.#queue.bytes < this.#committingBytes || this.#gathers();
       if (busy && this.#queue.bytes < maxBatchBytes * parallelShare) {
         return;
       }
@@ -339,7 +342,7 @@ export class Batcher implements IngestSink, Component {
     large: boolean,
   ): Promise<EncodedBatch | null> {
     this.#encoding++;
-    this.#encodingLarge += large ? 1 : 0;
+    const ended = large ? null : this.#await();
     try {
       return await this.#options.encoder.encode(batch, excluded, large);
     } catch (error) {
@@ -347,9 +350,24 @@ export class Batcher implements IngestSink, Component {
       return null;
     } finally {
       this.#encoding--;
-      this.#encodingLarge -= large ? 1 : 0;
+      ended?.();
       this.#schedule();
     }
+  }
+
+  /** Has the next batch wait for an encoding, until it takes long. @returns what to call when it has ended */
+  #await(): () => void {
+    this.#encodingAwaited++;
+    let isAwaited = true;
+    const timer = this.#options.clock.schedule(() => {
+      isAwaited = false;
+      this.#encodingAwaited--;
+      this.#schedule();
+    }, slowEncodeMs);
+    return () => {
+      timer.cancel();
+      this.#encodingAwaited -= isAwaited ? 1 : 0;
+    };
   }
 
   /** Those with results; the others go back to a queue. */

@@ -150,6 +150,33 @@ describe("closing a batch", () => {
     expect(encodings.map((e) => e.names)).toEqual([["a"], ["b", "c"]]);
   });
 
+  test("a batch that takes long to encode holds up others only for a moment", async () => {
+    const { submit, clock, encodings } = setUp({ workers: 3 });
+    submit("slow");
+    await turn();
+    submit("a");
+    await turn();
+    clock.advance(99);
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["slow"]]);
+    clock.advance(1);
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["slow"], ["a"]]);
+    submit("b");
+    await turn();
+    expect(encodings).toHaveLength(2);
+    encodings[1]?.done([]);
+    await turn();
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["slow"], ["a"], ["b"]]);
+    encodings[0]?.done([]);
+    await turn();
+    submit("c");
+    await turn();
+    // The slow one was counted out once, not twice.
+    expect(encodings).toHaveLength(3);
+  });
+
   test("a batch waits while more bytes than it holds are being committed", async () => {
     const { submit, encodings, commits } = setUp();
     const encoded = async (): Promise<void> => {
