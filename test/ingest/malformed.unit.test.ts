@@ -199,6 +199,27 @@ describe("records that cannot be stored", () => {
     ]);
   });
 
+  it("keeps a span whose link leads to no span, with what else the link has", () => {
+    const link = { traceState: "a=1", attributes: [{ key: "k", value: { boolValue: true } }] };
+    const zeros = { traceId: Array(16).fill(0), spanId: Array(8).fill(0) };
+    const { outcome, rows } = decodeOne(
+      builder,
+      spans({ ...span, links: [link, { ...link, ...zeros }, { ...link, ...span }] }),
+      plainHead(3),
+    );
+    expect(outcome).toMatchObject({ kind: "stored", records: 1, rejected: 0 });
+    const rest = { trace_state: "a=1", properties: '{"k":true}' };
+    expect(rows.spans).toMatchObject([
+      {
+        links: [
+          { trace_id: "", span_id: "", ...rest },
+          { trace_id: "", span_id: "", ...rest },
+          { trace_id: "07".repeat(16), span_id: "07".repeat(8), ...rest },
+        ],
+      },
+    ]);
+  });
+
   it.each([
     ["a trace id of 4 bytes", { traceId: [1, 2, 3, 4] }],
     ["a span id of 16 bytes", { spanId: Array(16).fill(1) }],

@@ -6,11 +6,10 @@ import type { Utf8Column } from "../../lake/tables/columns.js";
 import type { TableState } from "../rows/table-state.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import { type DecodeContext, decodedCost, isTimeOutOfRange, rejectReason } from "./decode-context.js";
-import { badTimes, pushOptionalText, pushText } from "./fields.js";
+import { appendId, badOptionalIds, badTimes, pushOptionalText, pushText } from "./fields.js";
 import { rangeOf } from "./scan/message-scanner.js";
 import { ScanPlan } from "./scan/plan.js";
 import { readMessage } from "./scan/read-message.js";
-import { appendHex } from "./text.js";
 
 type SpanTable = TableState<"spans">;
 
@@ -275,15 +274,11 @@ function decodeLink(context: DecodeContext, table: SpanTable, start: number, end
     }
   }
   reader.finished(pos, end);
-  if (traceEnd - traceStart !== 16) {
-    context.problem ??= rejectReason.traceId;
-  }
-  if (spanEnd - spanStart !== 8) {
-    context.problem ??= rejectReason.spanId;
-  }
-  appendHex(reader, traceStart, traceEnd, columns.trace_id);
+  // A link may lead to no span, and only have attributes: SDKs send zeros for its ids, the Collector nothing.
+  context.problem ??= badOptionalIds(traceEnd - traceStart, spanEnd - spanStart);
+  appendId(reader, traceStart, traceEnd, columns.trace_id);
   columns.trace_id.finish();
-  appendHex(reader, spanStart, spanEnd, columns.span_id);
+  appendId(reader, spanStart, spanEnd, columns.span_id);
   columns.span_id.finish();
   pushOptionalText(context, stateStart, stateEnd, columns.trace_state);
   columns.flags.push(flags, 0);

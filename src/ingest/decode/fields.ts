@@ -26,7 +26,7 @@ export function pushText(context: DecodeContext, start: number, end: number, col
 }
 
 /** Whether every byte of an id is zero, as of an empty one. */
-export function isZeroId(reader: ProtobufReader, start: number, end: number): boolean {
+function isZeroId(reader: ProtobufReader, start: number, end: number): boolean {
   const { bytes } = reader;
   for (let pos = start; pos < end; pos++) {
     if (bytes[pos] !== 0) {
@@ -34,6 +34,13 @@ export function isZeroId(reader: ProtobufReader, start: number, end: number): bo
     }
   }
   return true;
+}
+
+/** Appends a trace or span id in hex; nothing for one of zeros. */
+export function appendId(reader: ProtobufReader, start: number, end: number, column: Utf8Column): void {
+  if (!isZeroId(reader, start, end)) {
+    appendHex(reader, start, end, column);
+  }
 }
 
 /** Pushes a trace or span id in hex, null when it is empty or all zero. */

@@ -167,7 +167,7 @@ export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received
       hex(it["spanId"]).length !== 16 ||
       optionalHex(it["spanId"]) === null ||
       ![0, 16].includes(parent.length) ||
-      links.some((l) => hex(l["traceId"]).length !== 32 || hex(l["spanId"]).length !== 16);
+      links.some(badOptionalIds);
     keep("spans", isBad, {
       time: long(it["startTimeUnixNano"]),
       end_time: long(it["endTimeUnixNano"]),
@@ -191,8 +191,8 @@ export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received
       })),
       dropped_events_count: uint32(it["droppedEventsCount"]),
       links: links.map((link) => ({
-        trace_id: hex(link["traceId"]),
-        span_id: hex(link["spanId"]),
+        trace_id: optionalHex(link["traceId"]) ?? "",
+        span_id: optionalHex(link["spanId"]) ?? "",
         trace_state: optionalText(link["traceState"]),
         flags: uint32(link["flags"]),
         properties: attributes(link["attributes"]),

@@ -5,8 +5,8 @@
 import type { Utf8Column } from "../../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, closeAttributes } from "../any-value.js";
 import type { DecodeContext } from "../decode-context.js";
-import { isZeroId } from "../fields.js";
-import { appendHex, appendText } from "../text.js";
+import { appendId } from "../fields.js";
+import { appendText } from "../text.js";
 import { rangeOf } from "./message-scanner.js";
 import { actions, plans, type ScanPlan } from "./plan.js";
 
@@ -46,9 +46,7 @@ export function readMessage(
 function appendRange(context: DecodeContext, action: "text" | "id", start: number, end: number, to: Utf8Column): void {
   const { reader } = context;
   if (action === "id") {
-    if (!isZeroId(reader, start, end)) {
-      appendHex(reader, start, end, to);
-    }
+    appendId(reader, start, end, to);
   } else if (!appendText(reader, start, end, to)) {
     context.badText = true;
   }
