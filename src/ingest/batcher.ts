@@ -20,7 +20,8 @@
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
  * - An unexpected failure of a batch (not an outage of storage) is bisected, so that a request that
- *   triggers a defect cannot fail its neighbours.
+ *   triggers a defect cannot fail its neighbours. So is the death of its thread; one alone is tried twice then, since
+ *   something else may have been the cause.
  * - After an outage of storage, `accepting` is false for a moment: requests are refused before they are
  *   read; the next batch then finds out whether storage is back.
  * - When half of the batches of the last seconds failed, `storing` is false: a full disk still takes a
@@ -37,6 +38,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
+import { ThreadDiedError } from "../runtime/threads/task-thread.js";
 import type { Underclaim } from "./claimed-bytes.js";
 import { codeIsOwnTelemetry, type IngestResult, type IngestSink, type PendingRequest } from "./request.js";
 import { WaitingRequests } from "./waiting-requests.js";
@@ -57,7 +59,7 @@ export interface Encoder {
   /** Batches it can work on at the same time. */
   readonly concurrency: number;
   readonly healthy: boolean;
-  /** @throws ServiceError UNAVAILABLE when the worker died or the object store failed, INTERNAL on a defect. */
+  /** @throws ServiceError UNAVAILABLE when the object store failed, ThreadDiedError, INTERNAL on a defect. */
   encode(
     requests: readonly PendingRequest[],
     excludedBlocks: ReadonlySet<string>,
@@ -125,6 +127,8 @@ export class Batcher implements IngestSink, Component {
   #encodingAwaited = 0;
   /** Bytes of the bodies in batches that are being committed, but for large requests. */
   #committingBytes = 0;
+  /** Requests that were alone when their thread died. */
+  readonly #suspects = new WeakSet<PendingRequest>();
   /** Requests that were submitted and not answered. */
   #unanswered = 0;
   #scheduled = false;
@@ -325,7 +329,7 @@ export class Batcher implements IngestSink, Component {
       }
       this.#removeObjects(commit);
       if (outcome.kind === "failed") {
-        this.#narrowDown(requests, outcome.error, large);
+        await this.#narrowDown(requests, outcome.error, large);
         return false;
       }
       excluded = new Set([...excluded, ...outcome.blockIds]);
@@ -343,16 +347,18 @@ export class Batcher implements IngestSink, Component {
   ): Promise<EncodedBatch | null> {
     this.#encoding++;
     const ended = large ? null : this.#await();
+    let failure: unknown;
     try {
       return await this.#options.encoder.encode(batch, excluded, large);
     } catch (error) {
-      this.#encodeFailed(batch, error, large);
-      return null;
+      failure = error;
     } finally {
       this.#encoding--;
       ended?.();
       this.#schedule();
     }
+    await this.#encodeFailed(batch, failure, large);
+    return null;
   }
 
   /** Has the next batch wait for an encoding, until it takes long. @returns what to call when it has ended */
@@ -390,9 +396,9 @@ export class Batcher implements IngestSink, Component {
     return { requests, results };
   }
 
-  #encodeFailed(batch: readonly PendingRequest[], error: unknown, large: boolean): void {
-    if (toServiceError(error).code === "INTERNAL") {
-      this.#narrowDown(batch, error, large);
+  async #encodeFailed(batch: readonly PendingRequest[], error: unknown, large: boolean): Promise<void> {
+    if (error instanceof ThreadDiedError || toServiceError(error).code === "INTERNAL") {
+      await this.#narrowDown(batch, error, large);
       return;
     }
     this.#options.logger.error({ err: error, requests: batch.length }, "a batch was not encoded");
@@ -400,12 +406,21 @@ export class Batcher implements IngestSink, Component {
     this.#answerAll(batch, unavailable);
   }
 
-  /** A defect: goes on with each half, down to the request that meets it. */
-  #narrowDown(batch: readonly PendingRequest[], error: unknown, large: boolean): void {
+  /**
+   * A defect: goes on with each half, down to the request that meets it. One after the other, so that many such requests
+   * take one thread and not all.
+   */
+  async #narrowDown(batch: readonly PendingRequest[], error: unknown, large: boolean): Promise<void> {
+    const [request] = batch;
     if (batch.length > 1) {
       const middle = batch.length >> 1;
-      void this.#process(batch.slice(0, middle), large);
-      void this.#process(batch.slice(middle), large);
+      await this.#process(batch.slice(0, middle), large);
+      await this.#process(batch.slice(middle), large);
+      return;
+    }
+    if (error instanceof ThreadDiedError && request !== undefined && !this.#suspects.has(request)) {
+      this.#suspects.add(request);
+      await this.#process(batch, large);
       return;
     }
     const requestId = randomUUID();

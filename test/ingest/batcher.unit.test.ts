@@ -11,6 +11,7 @@ import { createManualClock } from "../helpers/manual-clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
+import { ThreadDiedError } from "../../src/runtime/threads/task-thread.js";
 
 interface Encoding {
   readonly names: readonly string[];
@@ -411,7 +412,7 @@ describe("failures", () => {
     expect(batcher.storing).toBe(true);
   });
 
-  test("a worker that dies fails its batch with 503 and no other", async () => {
+  test("storage that fails a batch gives it 503 and no other", async () => {
     const { submit, encodings, commits, kinds } = setUp();
     submit("a");
     await turn();
@@ -426,27 +427,30 @@ describe("failures", () => {
     expect(kinds()).toEqual({ a: ["unavailable"], b: ["stored"] });
   });
 
-  test("a request that trips over a defect gets 500 alone; its neighbours are stored", async () => {
-    const { submit, encodings, commits, kinds, batcher } = setUp();
-    const all = ["a", "b", "bad", "c", "d"];
-    for (const name of all) {
-      submit(name);
+  /** Stores all but `bad`, whose batches fail; tells how often it was tried. */
+  async function storeBeside(lab: ReturnType<typeof setUp>, fail: (encoding: Encoding) => void): Promise<number> {
+    for (const name of ["a", "b", "bad", "c", "d"]) {
+      lab.submit(name);
     }
     const handled = new Set<unknown>();
-    while (batcher.unanswered > 0) {
+    let tries = 0;
+    while (lab.batcher.unanswered > 0) {
       await turn();
-      for (const encoding of encodings) {
+      // However many such requests there are, they take one thread.
+      expect(lab.encodings.filter((encoding) => !handled.has(encoding)).length).toBeLessThanOrEqual(1);
+      for (const encoding of lab.encodings) {
         if (handled.has(encoding)) {
           continue;
         }
         handled.add(encoding);
         if (encoding.names.includes("bad")) {
-          encoding.fail(new TypeError("defect"));
+          tries++;
+          fail(encoding);
         } else {
           encoding.done();
         }
       }
-      for (const commit of commits) {
+      for (const commit of lab.commits) {
         if (handled.has(commit)) {
           continue;
         }
@@ -454,13 +458,39 @@ describe("failures", () => {
         commit.done({ kind: "committed" });
       }
     }
-    expect(kinds()).toEqual({
-      a: ["stored"],
-      b: ["stored"],
-      bad: ["internal"],
-      c: ["stored"],
-      d: ["stored"],
+    return tries;
+  }
+
+  test("a request that trips over a defect gets 500 alone; its neighbours are stored", async () => {
+    const lab = setUp();
+    const tries = await storeBeside(lab, (encoding) => encoding.fail(new TypeError("defect")));
+    // Of five, of three, and alone.
+    expect(tries).toBe(3);
+    expect(lab.kinds()).toEqual({ a: ["stored"], b: ["stored"], bad: ["internal"], c: ["stored"], d: ["stored"] });
+  });
+
+  test("a request that its thread dies of gets 500 when it did so twice alone; its neighbours are stored", async () => {
+    const lab = setUp();
+    const tries = await storeBeside(lab, (encoding) => encoding.fail(new ThreadDiedError("out of memory")));
+    expect(tries).toBe(4);
+    expect(lab.kinds()).toEqual({ a: ["stored"], b: ["stored"], bad: ["internal"], c: ["stored"], d: ["stored"] });
+    expect(lab.batcher.accepting).toBe(true);
+  });
+
+  test("a request that was alone when its thread died once is stored", async () => {
+    const lab = setUp();
+    let dies = true;
+    await storeBeside(lab, (encoding) => {
+      if (dies && encoding.names.length === 1) {
+        dies = false;
+        encoding.fail(new ThreadDiedError("killed"));
+      } else if (encoding.names.length > 1) {
+        encoding.fail(new TypeError("defect"));
+      } else {
+        encoding.done();
+      }
     });
+    expect(lab.kinds()["bad"]).toEqual(["stored"]);
   });
 
   test("rows that the database refuses are narrowed down in the same way", async () => {

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
 import { TaskPool, type TaskPoolOptions } from "../../src/runtime/threads/task-pool.js";
+import { ThreadDiedError } from "../../src/runtime/threads/task-thread.js";
 import { heapBytes } from "../helpers/heap.js";
 import type { TestApi, TestSettings, TestThread } from "../helpers/runtime-task-thread.js";
 import { withoutThreads } from "../helpers/no-threads.js";
@@ -201,10 +202,9 @@ describe("threads that die", () => {
       resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 8 },
     });
     for (let round = 0; round < 2; round++) {
-      await expect(pool.run(how, undefined)).rejects.toMatchObject({
-        code: "UNAVAILABLE",
-        retryable: true,
-      });
+      const error: unknown = await pool.run(how, undefined).catch((e: unknown) => e);
+      expect(error).toBeInstanceOf(ThreadDiedError);
+      expect(error).toMatchObject({ code: "UNAVAILABLE", retryable: true });
       expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
     }
     expect(pool.healthy).toBe(true);
@@ -298,6 +298,7 @@ describe("life", () => {
     await pool.stop();
     for (const outcome of await outcomes) {
       expect(outcome).toMatchObject({ status: "rejected", reason: { code: "UNAVAILABLE" } });
+      expect(outcome).not.toMatchObject({ reason: expect.any(ThreadDiedError) as unknown });
     }
   });
 });

@@ -72,7 +72,7 @@ interface Task {
  * piscina. Each thread is a piscina of its own (see TaskThread), because one that dies is then
  * replaced, with a delay between attempts, without touching its neighbours.
  *
- * A task whose thread dies rejects with UNAVAILABLE; it is not run again, since it may be the cause.
+ * A task whose thread dies rejects with a ThreadDiedError; it is not run again, since it may be the cause.
  * While no thread is up tasks wait, unless the pool is unhealthy: then they reject with UNAVAILABLE.
  */
 export class TaskPool<Api> implements Component {

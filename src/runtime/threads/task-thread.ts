@@ -25,6 +25,13 @@ interface TaskThreadOptions {
   readonly onChange: () => void;
 }
 
+/** The thread of a task died before it was done, perhaps of it. */
+export class ThreadDiedError extends ServiceError {
+  constructor(message: string, cause?: unknown) {
+    super("UNAVAILABLE", message, { cause, retryAfterSeconds: 1 });
+  }
+}
+
 /** What became of a task: the method's answer, or the thread's end. */
 type TaskOutcome = Outcome<unknown> | { readonly kind: "lost"; readonly error: ServiceError };
 
@@ -89,7 +96,7 @@ export class TaskThread {
   ): Promise<TaskOutcome> {
     const piscina = this.#piscina;
     if (piscina === null) {
-      return lost(`a thread of ${this.#o.pool} is down`, undefined);
+      return { kind: "lost", error: unavailable(`a thread of ${this.#o.pool} is down`) };
     }
     this.#busy++;
     try {
@@ -110,7 +117,8 @@ export class TaskThread {
       this.#died(piscina, error);
       // Until the thread has really ended it may still read memory shared with the argument.
       await this.#ending;
-      return lost(`a thread of ${this.#o.pool} died`, error);
+      const message = `a thread of ${this.#o.pool} died`;
+      return { kind: "lost", error: this.#stopped ? unavailable(message) : new ThreadDiedError(message, error) };
     } finally {
       if (piscina === this.#piscina) {
         this.#busy--;
@@ -237,11 +245,8 @@ export class TaskThread {
   }
 }
 
-function lost(message: string, cause: unknown): { readonly kind: "lost"; readonly error: ServiceError } {
-  return {
-    kind: "lost",
-    error: new ServiceError("UNAVAILABLE", message, { cause, retryAfterSeconds: 1 }),
-  };
+function unavailable(message: string): ServiceError {
+  return new ServiceError("UNAVAILABLE", message, { retryAfterSeconds: 1 });
 }
 
 /** piscina takes a mutable array and its own name for the same type. */
