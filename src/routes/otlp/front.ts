@@ -9,6 +9,7 @@
 import type { AuthOutcome, Authenticator } from "../../auth/authenticator.js";
 import {
   type BodyEncoding,
+  codeIsOwnTelemetry,
   codeSignal,
   type IngestResult,
   type IngestSink,
@@ -164,15 +165,16 @@ export class OtlpFront implements ExchangeHost {
   }
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
-    this.#log(reply, this.#pathOf(exchange), httpStatusOf(refusal), refusal.message);
+    this.#logExchange(exchange, reply, httpStatusOf(refusal), refusal.message);
   }
 
   refusedRecords(exchange: Exchange, reply: HttpReply, o: { rejected: number; rejectedReason: string | null }): void {
-    this.#log(reply, this.#pathOf(exchange), 200, `${o.rejected} records: ${o.rejectedReason ?? ""}`);
+    this.#logExchange(exchange, reply, 200, `${o.rejected} records: ${o.rejectedReason ?? ""}`);
   }
 
-  #pathOf(exchange: Exchange): string {
-    return this.#options.paths.find(([, signal]) => signal === codeSignal(exchange.code))?.[0] ?? "";
+  #logExchange({ code }: Exchange, reply: HttpReply, status: number, reason: string): void {
+    const path = this.#options.paths.find(([, signal]) => signal === codeSignal(code))?.[0] ?? "";
+    this.#log(reply, path, status, reason, codeIsOwnTelemetry(code));
   }
 
   /** Logs a sender that was refused before its request got here. */
@@ -187,7 +189,7 @@ export class OtlpFront implements ExchangeHost {
       },
       malformed: (reply, request, head) => {
         const message = head.framingProblem ?? "";
-        this.#log(reply, request.getUrl(), 400, message);
+        this.#log(reply, request.getUrl(), 400, message, head.ownTelemetry);
         const refusal: Refusal = { code: "BAD_REQUEST", message };
         writeLastAnswer(reply, refusalAnswer(formatOf(head) ?? "json", refusal, true));
         this.#options.counters.request(signal ?? 0, 400);
@@ -200,7 +202,7 @@ export class OtlpFront implements ExchangeHost {
     const method = request.getCaseSensitiveMethod();
     const format = formatOf(head);
     if (signal === null) {
-      this.#log(reply, request.getUrl(), 404, "no such path");
+      this.#log(reply, request.getUrl(), 404, "no such path", head.ownTelemetry);
       answerNow(reply, request, head, notFoundAnswer(format ?? "json", this.#draining));
       this.#options.counters.request(0, 404);
       return;
@@ -292,7 +294,7 @@ export class OtlpFront implements ExchangeHost {
 
   #refuseNow(reply: HttpReply, request: HttpRequest, head: RequestHead, signal: OtlpSignal, refusal: Refusal): void {
     const status = httpStatusOf(refusal);
-    this.#log(reply, request.getUrl(), status, refusal.message);
+    this.#log(reply, request.getUrl(), status, refusal.message, head.ownTelemetry);
     const close = refusal.close === true || this.#draining;
     const answer = refusalAnswer(formatOf(head) ?? "json", refusal, close);
     answerNow(reply, request, head, answer);
@@ -300,12 +302,12 @@ export class OtlpFront implements ExchangeHost {
   }
 
   /** Tells the operator about a sender that will not get its data in. */
-  #log(reply: HttpReply, path: string, status: number, reason: string): void {
+  #log(reply: HttpReply, path: string, status: number, reason: string, ownTelemetry: boolean): void {
     // Overload and outages have metrics and lines of their own.
     if (status >= 500) {
       return;
     }
-    this.#refusals.add(status, reason, path, () => remoteAddress(reply));
+    this.#refusals.add(status, reason, path, () => remoteAddress(reply), ownTelemetry);
   }
 
   #sweepReading(): void {

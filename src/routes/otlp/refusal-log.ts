@@ -26,8 +26,12 @@ export class RefusalLog {
     this.#nowMs = nowMs;
   }
 
-  /** @param address asked only while lines are left in this minute: it costs something. */
-  add(status: number, reason: string, path: string, address: () => string): void {
+  /**
+   * @param address asked only while lines are left in this minute: it costs something.
+   * @param ownTelemetry of the service itself: the line is not exported (see LogTap), or it would be refused as well and
+   * bring about the next one.
+   */
+  add(status: number, reason: string, path: string, address: () => string, ownTelemetry = false): void {
     const nowMs = this.#nowMs();
     if (nowMs - this.#windowStartMs >= windowMs) {
       this.#windowStartMs = nowMs;
@@ -47,7 +51,14 @@ export class RefusalLog {
     this.#lastMs.set(sender, nowMs);
     this.#lines++;
     this.#logger.warn(
-      { from, path: shown, status, reason, unwritten: this.#unwritten },
+      {
+        from,
+        path: shown,
+        status,
+        reason,
+        unwritten: this.#unwritten,
+        ...(ownTelemetry ? { selfTelemetry: true } : {}),
+      },
       `refused telemetry from ${from}: ${reason}`,
     );
     this.#unwritten = 0;

@@ -2,7 +2,7 @@
  * The service's own logs, metrics and spans, sent over OTLP to an ingestion server: to itself in development mode.
  *
  * It does not feed on itself. Every request it sends carries {@link ownTelemetryHeader}; the
- * ingestion server makes no span and no log line about such a request, log lines about the export
+ * ingestion server makes no span about such a request, log lines about the export and about what is refused of it
  * are kept out of the export, and metrics are sent at a fixed interval whatever they count. So an
  * idle service sends one metrics request per interval and nothing else.
  *

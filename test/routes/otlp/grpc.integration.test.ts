@@ -125,6 +125,23 @@ describe("the exporter of an SDK", () => {
     ]);
   });
 
+  test("the operator is told what is refused of the service's own telemetry, in lines that are not sent again", async () => {
+    const t = await start();
+    const own = { "svc-self-telemetry": "1" };
+    const json = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ traceId: "ab" }] }] }] };
+    const send = (signal: "logs" | "traces", type: string): Promise<{ readonly status: number }> =>
+      t.post(signal, Buffer.from(JSON.stringify(json)), { ...own, "content-type": type });
+    expect((await send("logs", "application/json")).status).toBe(200);
+    expect((await send("traces", "text/plain")).status).toBe(415);
+    const refused = lines
+      .filter((line) => line.includes("refused telemetry"))
+      .map((line) => JSON.parse(line) as object);
+    expect(refused).toEqual([
+      expect.objectContaining({ path: "/v1/logs", status: 200, selfTelemetry: true }),
+      expect.objectContaining({ status: 415, selfTelemetry: true }),
+    ]);
+  });
+
   // This exporter does not repeat what it is refused; those that do look for RetryInfo.
   test("is asked to repeat what an outage of the store held up, which is stored once", async () => {
     const t = await start();
