@@ -394,12 +394,22 @@ describe("large values", () => {
     expect(decodeOne(builder, entry(usual, usual), plainHead(1)).outcome).toMatchObject({ kind: "stored", records: 1 });
   });
 
-  it("counts what attributes of resources and bodies of lists are as text", () => {
+  it("counts what attributes and entities of resources, metadata of metrics and bodies of lists are as text", () => {
     const escaped = [{ stringValue: "\u0001".repeat(60_000) }];
     const body = oneLog({ body: { arrayValue: { values: escaped } } });
-    const resource = oneLog({}, { attributes: [{ key: "a", value: escaped[0] }] });
-    for (const request of [body, resource]) {
-      expect(decodeOne(createBuilder(80_000), request, plainHead(1)).outcome).toMatchObject({
+    const attributes = [{ key: "a", value: escaped[0] }];
+    const resource = oneLog({}, { attributes });
+    const metric = { metadata: attributes, gauge: { dataPoints: [{ asInt: "1" }] } };
+    const metadata = encodePlain(2, { resourceMetrics: [{ scopeMetrics: [{ metrics: [metric] }] }] });
+    // EntityRef.type of the resource.
+    const entity = field(1, field(1, field(3, field(2, utf8("\u0001".repeat(60_000))))), field(2, field(2)));
+    for (const [signal, request] of [
+      [1, body],
+      [1, resource],
+      [1, entity],
+      [2, metadata],
+    ] as const) {
+      expect(decodeOne(createBuilder(80_000), request, plainHead(signal)).outcome).toMatchObject({
         kind: "failed",
         code: "PAYLOAD_TOO_LARGE",
       });

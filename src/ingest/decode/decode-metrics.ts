@@ -108,6 +108,7 @@ export function decodeMetric(
     }
   }
   reader.finished(pos, end);
+  context.charge(metadata.byteLength);
   // Points answer for their own text only.
   let isTextBad = context.badText;
   context.badText = false;

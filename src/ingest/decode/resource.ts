@@ -112,6 +112,7 @@ export class ResourceReader {
       reader.finished(pos, end);
     }
     const { droppedAttributes, badText } = this.#end(outer);
+    this.#context.charge(this.#entityRefs.byteLength);
     const facts = {
       named,
       properties: this.#json.bytes.subarray(0, this.#json.byteLength),
