@@ -47,7 +47,7 @@ export function codeEncoding(code: number): BodyEncoding {
 
 /** What became of the records of an accepted request. */
 interface StoredCounts {
-  /** Records stored, now or earlier by the same bytes. */
+  /** Records that were stored, without those that the same bytes had stored earlier. */
   readonly records: number;
   readonly rejected: number;
   /** Why the first of the rejected was; public text. */

@@ -39,10 +39,12 @@ async function orphans(): Promise<number> {
 test("sent one after the other", async () => {
   const mark = freshMark();
   const body = protobufLogs(mark, 4);
+  const before = await t.metric("ingestion_records_total");
   for (let i = 0; i < 3; i++) {
     expect((await t.post("logs", body)).status).toBe(200);
   }
   expect(await countOf(mark)).toBe(4);
+  expect((await t.metric("ingestion_records_total")) - before).toBe(4);
 });
 
 test("sent at once, among others, to one server and to two", async () => {

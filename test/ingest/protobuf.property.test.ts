@@ -14,7 +14,7 @@ describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
   const both = (bytes: Uint8Array): { ours: unknown; theirs: unknown } => {
     const { rows, ...counts } = expectRequest(signal, decodePlain(signal, bytes), receivedAt);
     const decoded = decodeOne(builder, bytes, plainHead(signal));
-    // Equal blocks in one request are stored once: the model does not know them.
+    // Equal blocks in one request are stored and counted once: the model does not know them.
     fc.pre(decoded.segment.blocks.reduce((sum, { rowCount }) => sum + rowCount, 0) === counts.records);
     return {
       ours: { ...decoded.outcome, rejectedReason: null, rows: withoutIds(decoded.rows) },

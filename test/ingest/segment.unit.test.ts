@@ -168,17 +168,19 @@ it.each([
 });
 
 describe("blocks", () => {
-  it("are stored once in a segment, and counted for every sender", () => {
+  it("are stored once in a segment, and counted once", () => {
     const builder = createBuilder();
     builder.begin(receivedAt, new Set());
     const body = oneLog({ body: { stringValue: "once" } }, checkout);
     const stored = { kind: "stored", records: 1, rejected: 0 };
     expect(builder.add(body, plainHead(1))).toMatchObject(stored);
-    expect(builder.add(join(body, body), plainHead(1))).toMatchObject({ ...stored, records: 2 });
+    expect(builder.add(body, plainHead(1))).toMatchObject({ ...stored, records: 0 });
+    const fresh = oneLog({ body: { stringValue: "fresh" } }, checkout);
+    expect(builder.add(join(body, fresh, fresh), plainHead(1))).toMatchObject(stored);
     expect(builder.add(body, plainHead(1, { audience: "other" }))).toMatchObject(stored);
     const segment = builder.finish();
-    expect(segment.blocks).toHaveLength(2);
-    expect(segmentRows(segment).log_entries).toHaveLength(2);
+    expect(segment.blocks).toHaveLength(3);
+    expect(segmentRows(segment).log_entries).toHaveLength(3);
   });
 
   it("that are excluded leave no row, no block and no process", () => {
@@ -186,7 +188,7 @@ describe("blocks", () => {
     const body = oneLog({ body: { stringValue: "stands" } }, checkout);
     const [block] = decodeOne(builder, body, plainHead(1)).segment.blocks;
     builder.begin(receivedAt, new Set([block?.blockId ?? ""]));
-    expect(builder.add(body, plainHead(1))).toMatchObject({ kind: "stored", records: 1 });
+    expect(builder.add(body, plainHead(1))).toMatchObject({ kind: "stored", records: 0 });
     const segment = builder.finish();
     expect(segment).toMatchObject({ blocks: [], processes: [], streams: [] });
     expect(segmentRows(segment).log_entries).toEqual([]);

@@ -123,9 +123,10 @@ function decodeEntry(
   }
   const blockId = blockIdOf(reader, rows.identity, signal, start, end);
   if (!target.blocks.isNew(blockId)) {
-    // The block is already committed: its rows count as stored.
+    // The block is already committed, or in this segment: its sender is told so, and nothing is counted twice.
     first?.truncate(firstMark);
     second?.truncate(secondMark);
+    context.records = counts.records;
     return;
   }
   for (let index = 0; index < uuidTextLength; index++) {
