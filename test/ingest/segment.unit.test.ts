@@ -281,7 +281,7 @@ describe("memory", () => {
     expect(builder.add(of(16_385), plainHead(1))).toEqual({
       kind: "failed",
       code: "PAYLOAD_TOO_LARGE",
-      message: "the request has more than 16384 resources; send fewer in one",
+      message: "the request has more than 16384 resources, or large ones; send fewer in one",
     });
     builder.begin(receivedAt, new Set(), true);
     expect(builder.add(of(8191), plainHead(1)).kind).toBe("stored");
@@ -306,6 +306,26 @@ describe("memory", () => {
     const { blocks, groups } = builder.finish();
     expect(blocks.length).toBe(1025);
     expect(groups.map(({ tables }) => tables.log_entries.rows)).toEqual([1025]);
+  });
+
+  it("is bounded by the rows of large resources in the catalogue as well", () => {
+    const builder = createBuilder(16 * 1024 * 1024);
+    const record = field(2, field(2, field(5, field(1, utf8("x")))));
+    // Each control character is six in JSON, and a seventh in JSON of JSON: about 70 KiB of a row, so 17 blocks or 18.
+    const text = (index: number): Uint8Array => utf8(String(index).padEnd(10_000, "\u0001"));
+    const resource = (index: number): Uint8Array =>
+      field(1, join(record, field(1, field(1, join(field(1, utf8("a")), field(2, field(1, text(index))))))));
+    const of = (count: number, from: number): Uint8Array =>
+      join(...Array.from({ length: count }, (_, i) => resource(from + i)));
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(65, 0), plainHead(1)).kind).toBe("large");
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(of(50, 100), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(50, 200), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(50, 300), plainHead(1)).kind).toBe("unavailable");
+    builder.begin(receivedAt, new Set(), true);
+    expect(builder.add(of(65, 0), plainHead(1)).kind).toBe("stored");
+    expect(builder.add(of(1000, 0), plainHead(1))).toMatchObject({ kind: "failed", code: "PAYLOAD_TOO_LARGE" });
   });
 
   it("is reused between segments without leaving anything of the last one", () => {

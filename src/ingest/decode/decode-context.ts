@@ -22,6 +22,8 @@ export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word
  * transaction that others wait for.
  */
 export const maxBlocks = 16_384;
+/** A process whose row of the catalogue is longer counts as a further block for each so many bytes of it. */
+const blockRowBytes = 4096;
 
 /** The request has more blocks than its segment has room for; another segment has. */
 export class SegmentFullError extends Error {
@@ -87,7 +89,7 @@ export class DecodeContext {
   decodedLimit = 0;
   /** Bytes that it did decode to, roughly; see {@link decodedCost}. */
   decodedBytes = 0;
-  /** Blocks so far. */
+  /** Blocks so far, and what large processes count for. */
   blocks = 0;
   /** Blocks that its segment has room for. */
   blockRoom = maxBlocks;
@@ -153,12 +155,24 @@ export class DecodeContext {
 
   /** Counts a block; throws {@link DecodedSizeError} or {@link SegmentFullError} beyond what there may be. */
   chargeBlock(): void {
-    if (++this.blocks > this.blockRoom) {
+    this.#countBlocks(1);
+    this.charge(decodedCost.block);
+  }
+
+  /** Counts the row of a block's process, of so many bytes; throws as {@link chargeBlock}. */
+  chargeProcess(rowBytes: number): void {
+    if (rowBytes >= blockRowBytes) {
+      this.#countBlocks(Math.floor(rowBytes / blockRowBytes));
+    }
+  }
+
+  #countBlocks(count: number): void {
+    this.blocks += count;
+    if (this.blocks > this.blockRoom) {
       throw this.blocks > maxBlocks
-        ? new DecodedSizeError(`the request has more than ${maxBlocks} resources; send fewer in one`)
+        ? new DecodedSizeError(`the request has more than ${maxBlocks} resources, or large ones; send fewer in one`)
         : new SegmentFullError();
     }
-    this.charge(decodedCost.block);
   }
 
   /** Counts records that are not stored. */
