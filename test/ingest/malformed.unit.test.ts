@@ -394,6 +394,21 @@ describe("large values", () => {
     expect(decodeOne(builder, entry(usual, usual), plainHead(1)).outcome).toMatchObject({ kind: "stored", records: 1 });
   });
 
+  it("refuses metadata of a metric of more than a megabyte, in one attribute or several", () => {
+    const part = { key: "a", value: { stringValue: "x".repeat(500_000) } };
+    const outcome = (...metadata: object[]): unknown => {
+      const metric = { metadata, gauge: { dataPoints: [{ asInt: "1" }] } };
+      const body = encodePlain(2, { resourceMetrics: [{ scopeMetrics: [{ metrics: [metric, metric] }] }] });
+      return outcomeOf(body, 2);
+    };
+    expect(outcome(part, part)).toMatchObject({ kind: "stored", records: 2 });
+    expect(outcome(part, part, part)).toMatchObject({
+      kind: "failed",
+      code: "PAYLOAD_TOO_LARGE",
+      message: "the metadata of a metric has more than 1048576 bytes; give it less",
+    });
+  });
+
   it("counts what attributes and entities of resources, metadata of metrics and bodies of lists are as text", () => {
     const escaped = [{ stringValue: "\u0001".repeat(60_000) }];
     const body = oneLog({ body: { arrayValue: { values: escaped } } });

@@ -25,6 +25,9 @@ export const maxBlocks = 16_384;
 /** A process whose row of the catalogue is longer counts as a further block for each so many bytes of it. */
 const blockRowBytes = 4096;
 
+/** Most bytes of a resource or a scope, or of a metric's metadata: each is read as a whole, and kept as text for all below. */
+export const maxAttributesBytes = 1024 * 1024;
+
 /** The request has more blocks than its segment has room for; another segment has. */
 export class SegmentFullError extends Error {
   override readonly name = "SegmentFullError";

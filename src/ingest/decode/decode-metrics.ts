@@ -5,7 +5,7 @@
 import type { RunColumn } from "../../lake/tables/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import type { AudienceRows } from "../rows/audience-rows.js";
-import { type DecodeContext, rejectReason } from "./decode-context.js";
+import { type DecodeContext, DecodedSizeError, maxAttributesBytes, rejectReason } from "./decode-context.js";
 import { decodeExponentialPoint, decodeHistogramPoint, decodeSummaryPoint } from "./decode-histogram-points.js";
 import { decodeNumberPoint } from "./decode-number-points.js";
 import type { TableState } from "../rows/table-state.js";
@@ -59,6 +59,7 @@ export function decodeMetric(
   let dataEnd = 0;
   let earlier: number[] | null = null;
   metadata.reset();
+  let metadataBytes = 0;
   let pos = start;
   while (pos < end) {
     let tag = reader.bytes[pos++]!;
@@ -99,6 +100,10 @@ export function decodeMetric(
       case 0x62: {
         // metadata
         const stop = reader.delimited(pos, end);
+        metadataBytes += stop - pos;
+        if (metadataBytes > maxAttributesBytes) {
+          throw new DecodedSizeError(`the metadata of a metric has more than ${maxAttributesBytes} bytes; give it less`);
+        }
         appendAttribute(context, reader.next, stop, depth + 1, metadata);
         pos = stop;
         break;

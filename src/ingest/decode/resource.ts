@@ -3,7 +3,7 @@ import { Utf8Column } from "../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
 import { appendEntityRef, finishEntityRefs } from "./entity-refs.js";
 import { ByteCache } from "../rows/byte-cache.js";
-import { type DecodeContext, DecodedSizeError } from "./decode-context.js";
+import { type DecodeContext, DecodedSizeError, maxAttributesBytes } from "./decode-context.js";
 import { type AudienceIdentity, namedAttributes, type ProcessIdentity, ResourceIdentity } from "../rows/identity.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import { packValues, SharedValues } from "../rows/shared-values.js";
@@ -20,8 +20,6 @@ interface ScopeValues {
 /** Each thread knows all of a fleet of some twelve thousand processes. */
 const resourceCache = { sets: 4096, bytes: 48 * 1024 * 1024 };
 const scopeCache = { sets: 1024, bytes: 8 * 1024 * 1024 };
-/** Most bytes of a resource or a scope: attributes are a few hundred, and the catalogue keeps them as text. */
-const maxBytes = 1024 * 1024;
 /** About what is kept of a scope beside its bytes. */
 const scopeBytes = 1024;
 
@@ -170,8 +168,9 @@ export class ResourceReader {
   /** Starts to count dropped attributes and bad text apart from the record's. */
   #begin(ranges: readonly number[], depth: number): number {
     const bytes = ranges.reduce((sum, at, i) => sum + (i % 2 === 0 ? -at : at), 0);
-    if (bytes > maxBytes) {
-      throw new DecodedSizeError(`a resource or a scope has more than ${maxBytes} bytes; give it fewer attributes`);
+    if (bytes > maxAttributesBytes) {
+      const most = maxAttributesBytes;
+      throw new DecodedSizeError(`a resource or a scope has more than ${most} bytes; give it fewer attributes`);
     }
     this.#context.reader.enter(depth);
     this.#json.reset();
