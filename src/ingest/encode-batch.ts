@@ -71,12 +71,16 @@ export class BatchEncoder implements EncodeApi {
 
   /** Call it again only when it has answered. @throws ServiceError UNAVAILABLE when the store cannot be written */
   async encode(batch: EncodeBatch): Promise<EncodedObjects> {
-    const decoded = this.#decode(batch);
-    const commit = await writeSegment(this.#store, this.#builder.finish(), {
-      insertTimeMs: Number(batch.receivedUnixNano / 1_000_000n),
-      compression: this.#compression,
-    });
-    return { ...decoded, commit: packCommit(sortedRows([commit])) };
+    try {
+      const decoded = this.#decode(batch);
+      const commit = await writeSegment(this.#store, this.#builder.finish(), {
+        insertTimeMs: Number(batch.receivedUnixNano / 1_000_000n),
+        compression: this.#compression,
+      });
+      return { ...decoded, commit: packCommit(sortedRows([commit])) };
+    } finally {
+      this.#builder.end();
+    }
   }
 
   #decode(batch: EncodeBatch): Omit<EncodedObjects, "commit"> {

@@ -5,6 +5,7 @@
  * and the reader needs room around its input. `TypedArray.set` out of shared memory goes by words at best (0.1 ns a
  * byte, or 0.8 when the sides are aligned differently); a fill of one pattern length is a memcpy (0.03 ns a byte).
  */
+import { freeHuge } from "../runtime/free-buffer.js";
 import { headroom, slack } from "../wire/protobuf-reader.js";
 import { inflate, InflatedSizeError } from "./body/inflate.js";
 import { JsonTranscoder } from "./body/json-transcoder.js";
@@ -50,15 +51,16 @@ export class RequestInput {
     if (head.encoding === "identity" && body.length > limit) {
       throw new InflatedSizeError(`the body is larger than ${limit} bytes`);
     }
-    this.#begin();
+    this.release();
     this.#append(body);
     this.#inflatedBytes = body.length;
     if (head.encoding !== "identity") {
       this.#inflatedBytes = Math.min(limit, body.length * mostInflated);
       const parts = inflate(this.#memory.subarray(this.#start, this.#end), head.encoding, limit);
-      this.#begin();
+      this.release();
       for (const part of parts) {
         this.#append(part);
+        freeHuge(part);
       }
     }
     this.#inflatedBytes = this.#end - this.#start;
@@ -70,7 +72,7 @@ export class RequestInput {
   }
 
   /** Forgets the input, and gives back memory beyond measure. */
-  #begin(): void {
+  release(): void {
     if (this.#memory.length > keptBytes) {
       this.#replaceMemory(new Uint8Array(headroom + initialBytes + slack));
     }
@@ -92,6 +94,7 @@ export class RequestInput {
   }
 
   #replaceMemory(memory: Uint8Array<ArrayBuffer>): void {
+    freeHuge(this.#memory);
     this.#memory = memory;
     this.#fillable = Buffer.from(memory.buffer);
   }

@@ -91,10 +91,7 @@ export class SegmentBuilder {
    * @param large of large requests
    */
   begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>, large = false): void {
-    for (const rows of this.#groups.values()) {
-      rows.release();
-    }
-    this.#groups.clear();
+    this.end();
     this.#blocks.begin(excludedBlocks);
     this.#decodedBytes = 0;
     this.#large = large;
@@ -155,12 +152,22 @@ export class SegmentBuilder {
     return this.#input.inflatedBytes;
   }
 
+  /** Drops the segment, and gives memory beyond measure back: the next one may be long in coming. */
+  end(): void {
+    this.#input.release();
+    this.#context.release();
+    for (const rows of this.#groups.values()) {
+      rows.release();
+    }
+    this.#groups.clear();
+  }
+
   /** Blocks that the next request may have. */
   #blockRoom(): number {
     return this.#large ? maxBlocks : Math.min(largeBlocks, 1 + Math.max(0, fullFurtherBlocks - this.#furtherBlocks));
   }
 
-  /** The segment: it shares the builder's memory until the next {@link begin}. */
+  /** The segment: it shares the builder's memory until {@link end}, or the next {@link begin}. */
   finish(): Segment {
     const groups: AudienceGroup[] = [];
     for (const [audience, rows] of this.#groups) {

