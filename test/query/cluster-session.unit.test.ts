@@ -1,5 +1,8 @@
 /** The protocol against a recorded session of a cluster, and what becomes of queries when it fails. */
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { type ServerWritableStream, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
@@ -47,46 +50,26 @@ type Execute = (call: ServerWritableStream<Buffer, Buffer>) => void;
 let listener: Awaited<ReturnType<typeof listenForConnect>>;
 let parsed: string[];
 let calls: { readonly method: string; readonly request: Buffer; readonly token: string }[];
+/** What a plan of a view gets. */
+let onView: Execute;
 /** What a plan of rows gets. */
 let onRows: Execute;
 let queries: ClusterQueries;
 let clock: ManualClock;
 
-const played: Execute = (call) => {
-  for (const message of recorded.rows) {
-    call.write(Buffer.from(message, "base64"));
-  }
-  call.end();
-};
+const plays =
+  (messages: readonly string[]): Execute =>
+  (call) => {
+    for (const message of messages) {
+      call.write(Buffer.from(message, "base64"));
+    }
+    call.end();
+  };
+const played = plays(recorded.rows);
 
-beforeEach(async () => {
-  calls = [];
-  parsed = [];
-  onRows = played;
-  clock = createManualClock();
-  listener = await listenForConnect({
-    executePlan: (call) => {
-      const { request } = call;
-      const isView = request.includes("parquet");
-      calls.push({ method: isView ? "view" : "rows", request, token: "" });
-      if (!isView) {
-        onRows(call);
-        return;
-      }
-      for (const message of recorded.view) {
-        call.write(Buffer.from(message, "base64"));
-      }
-      call.end();
-    },
-    unary:
-      (method) =>
-      ({ request, metadata }, done) => {
-        calls.push({ method, request, token: String(metadata.get("authorization")[0] ?? "") });
-        done(null, Buffer.alloc(0));
-      },
-  });
-  queries = new ClusterQueries({
-    address: parseClusterUri(listener.uri),
+const queriesOf = (uri: string, o: { readonly patienceMs?: number } = {}): ClusterQueries =>
+  new ClusterQueries({
+    address: parseClusterUri(uri),
     minBytes: 1000,
     maxResultRows: 0,
     maxResultBytes: 0,
@@ -97,7 +80,30 @@ beforeEach(async () => {
     clock,
     logger: createTappedLogger(),
     metrics: createMetrics(),
+    ...o,
   });
+
+beforeEach(async () => {
+  calls = [];
+  parsed = [];
+  onView = plays(recorded.view);
+  onRows = played;
+  clock = createManualClock();
+  listener = await listenForConnect({
+    executePlan: (call) => {
+      const { request } = call;
+      const isView = request.includes("parquet");
+      calls.push({ method: isView ? "view" : "rows", request, token: "" });
+      (isView ? onView : onRows)(call);
+    },
+    unary:
+      (method) =>
+      ({ request, metadata }, done) => {
+        calls.push({ method, request, token: String(metadata.get("authorization")[0] ?? "") });
+        done(null, Buffer.alloc(0));
+      },
+  });
+  queries = queriesOf(listener.uri);
 });
 
 afterEach(() => {
@@ -248,6 +254,83 @@ it("keeps away from a cluster that failed three times in a row", async () => {
     reason: "the cluster failed several times in a row",
   });
   await expect(queries.decide(request({ choice: "cluster" }), never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
+
+/** Where a query would run by now. */
+const whyLocal = async (of: ClusterQueries): Promise<unknown> => {
+  const decision = await of.decide(request({}), never);
+  return decision.engine === "local" ? decision.reason : null;
+};
+const openBreaker = "the cluster failed several times in a row";
+
+it("keeps away from a cluster that takes connections and says nothing", async () => {
+  const silent = createServer((socket) => socket.on("error", () => undefined).resume());
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const hanging = queriesOf(`sc://127.0.0.1:${port}`, { patienceMs: 100 });
+  try {
+    const reasons: string[] = [];
+    for (let i = 0; i < 4; i++) {
+      const stream = hanging.run(statement, never, fallback, (reason) => {
+        reasons.push(reason);
+      });
+      expect(await read(stream)).toHaveLength(5);
+    }
+    const failed = "the cluster failed";
+    expect(reasons).toEqual([failed, failed, failed, openBreaker]);
+    expect(await whyLocal(hanging)).toBe(openBreaker);
+  } finally {
+    hanging.stop();
+    silent.close();
+  }
+});
+
+it.each([
+  { what: "its first sign of life is waited for in vain", silent: "view", patienceMs: 30, opens: true },
+  { what: "it has not had the time to say anything", silent: "view", patienceMs: 10_000, opens: false },
+  { what: "it has begun to answer", silent: "rows", patienceMs: 30, opens: false },
+] as const)("hears from queries that are given up whether a cluster works: $what", async (o) => {
+  if (o.silent === "view") {
+    onView = () => undefined;
+  } else {
+    onRows = () => undefined;
+  }
+  const impatient = queriesOf(listener.uri, { patienceMs: o.patienceMs });
+  try {
+    for (let i = 1; i <= 3; i++) {
+      const given = new AbortController();
+      const stream = impatient.run(statement, { signal: given.signal }, null, () => undefined);
+      const reading = read(stream);
+      await until(() => methods().filter((method) => method === o.silent).length === i);
+      await sleep(40);
+      given.abort(new ServiceError("DEADLINE_EXCEEDED"));
+      await expect(reading).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+      await stream.ended;
+    }
+    onRows = played;
+    expect((await whyLocal(impatient)) === openBreaker).toBe(o.opens);
+  } finally {
+    impatient.stop();
+  }
+});
+
+it("counts the question how a cluster reads times, which it did not answer, as its failure", async () => {
+  onRows = () => undefined;
+  const impatient = queriesOf(listener.uri, { patienceMs: 30 });
+  try {
+    for (let i = 1; i <= 3; i++) {
+      const given = new AbortController();
+      const deciding = impatient.decide(request({}), { signal: given.signal });
+      await until(() => methods().filter((method) => method === "rows").length === i);
+      await sleep(40);
+      given.abort(new ServiceError("DEADLINE_EXCEEDED"));
+      await expect(deciding).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    }
+    expect(await whyLocal(impatient)).toBe(openBreaker);
+  } finally {
+    impatient.stop();
+  }
 });
 
 it("lets one query try half a minute later, and the others when that has succeeded", async () => {

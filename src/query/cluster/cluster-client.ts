@@ -1,9 +1,10 @@
 /** Spark Connect over gRPC: sessions of one query each. Retries nothing, and starts nothing again. */
 import { randomUUID } from "node:crypto";
 
-import { Client, type ClientReadableStream, credentials, Metadata, status } from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, connectivityState, credentials, Metadata, status } from "@grpc/grpc-js";
 import { isGrpcError } from "telemetry-service-client/flight/flight-sql-error";
 
+import { onAbort } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import {
   decodeExecutePlanResponse,
@@ -34,7 +35,8 @@ export interface ClusterSession {
   configure(pairs: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
   /**
    * Runs a plan to its end. The stream ends well only with the status OK behind everything.
-   * @throws ClusterError; what `signal` was aborted with
+   * @throws ClusterError, too when `signal` was aborted and the server had said nothing for as long as one waits for
+   * it; else what `signal` was aborted with
    */
   execute(plan: Uint8Array, signal: AbortSignal): AsyncGenerator<SparkResponse, void, undefined>;
   /** Ends whatever runs in it, and forgets it. Never rejects. */
@@ -42,8 +44,8 @@ export interface ClusterSession {
 }
 
 const service = "/spark.connect.SparkConnectService/";
-/** Longest time of a call that runs no query, in milliseconds. */
-const shortCallMs = 10_000;
+/** How long a server may take to let itself be connected to, and to answer a call that runs no query. */
+const defaultPatienceMs = 10_000;
 /** What a server says of a statement, rather than of itself. */
 const aboutStatement: ReadonlySet<number> = new Set([
   status.INVALID_ARGUMENT,
@@ -54,16 +56,28 @@ const aboutStatement: ReadonlySet<number> = new Set([
   status.INTERNAL,
 ]);
 
+/** What is known of a session. */
+interface SessionState {
+  readonly session: SparkSession;
+  /** When it was first asked for something; null: never. */
+  askedMs: number | null;
+  answered: boolean;
+  /** Plans that may run in it. */
+  running: number;
+}
+
 const same = (bytes: Buffer): Buffer => bytes;
 
 /** Speaks to one cluster. */
 export class ClusterClient {
   readonly #client: Client;
   readonly #address: ClusterAddress;
+  readonly #patienceMs: number;
 
   /** Connects when it is first asked. */
-  constructor(address: ClusterAddress) {
+  constructor(address: ClusterAddress, patienceMs = defaultPatienceMs) {
     this.#address = address;
+    this.#patienceMs = patienceMs;
     this.#client = new Client(address.target, address.tls ? credentials.createSsl() : credentials.createInsecure(), {
       "grpc.max_receive_message_length": -1,
       "grpc.max_send_message_length": -1,
@@ -75,25 +89,20 @@ export class ClusterClient {
   /** A new session; the server makes it at the first call. */
   open(): ClusterSession {
     const session: SparkSession = { sessionId: randomUUID(), userId: this.#address.userId };
-    let used = false;
-    let running = 0;
+    const state: SessionState = { session, askedMs: null, answered: false, running: 0 };
     return {
       configure: async (pairs, signal) => {
-        used = true;
+        state.askedMs ??= performance.now();
         await this.#unary("Config", encodeSetConfig(session, pairs), signal);
+        state.answered = true;
       },
-      execute: (plan, signal) => {
-        used = true;
-        return this.#execute(session, plan, signal, (by) => {
-          running += by;
-        });
-      },
+      execute: (plan, signal) => this.#execute(state, plan, signal),
       release: async () => {
-        if (!used) {
+        if (state.askedMs === null) {
           return;
         }
         try {
-          if (running > 0) {
+          if (state.running > 0) {
             await this.#unary("Interrupt", encodeInterruptAll(session));
           }
           await this.#unary("ReleaseSession", encodeReleaseSession(session));
@@ -124,7 +133,7 @@ export class ClusterClient {
         same,
         request,
         this.#metadata(),
-        { deadline: Date.now() + shortCallMs },
+        { deadline: Date.now() + this.#patienceMs },
         (error, response) => {
           signal?.removeEventListener("abort", cancel);
           if (error === null && response !== undefined) {
@@ -144,31 +153,55 @@ export class ClusterClient {
     });
   }
 
+  /**
+   * Waits until a call is sent, or fails at once. Left to itself, a call waits without an end for a server that takes
+   * connections and then says nothing.
+   */
+  #connected(signal: AbortSignal): Promise<void> {
+    const channel = this.#client.getChannel();
+    const untilMs = Date.now() + this.#patienceMs;
+    return new Promise((resolve, reject) => {
+      const leave = onAbort(signal, reject);
+      const look = (late?: Error): void => {
+        const state = channel.getConnectivityState(true);
+        if (signal.aborted || (state !== connectivityState.IDLE && state !== connectivityState.CONNECTING)) {
+          leave();
+          resolve();
+        } else if (late === undefined) {
+          channel.watchConnectivityState(state, untilMs, look);
+        } else {
+          leave();
+          reject(new ClusterError("it takes no connection", false, { cause: late }));
+        }
+      };
+      look();
+    });
+  }
+
   async *#execute(
-    session: SparkSession,
+    state: SessionState,
     plan: Uint8Array,
     signal: AbortSignal,
-    count: (by: number) => void,
   ): AsyncGenerator<SparkResponse, void, undefined> {
-    if (signal.aborted) {
-      throw abortReason(signal);
-    }
+    await this.#connected(signal);
+    state.askedMs ??= performance.now();
     const call: ClientReadableStream<Buffer> = this.#client.makeServerStreamRequest(
       `${service}ExecutePlan`,
       same,
       same,
-      encodeExecutePlan(session, randomUUID(), plan),
+      encodeExecutePlan(state.session, randomUUID(), plan),
       this.#metadata(),
     );
     const cancel = (): void => {
       call.cancel();
     };
     signal.addEventListener("abort", cancel, { once: true });
-    count(1);
+    state.running++;
     let ended = false;
     let serverSession = "";
     try {
       for await (const message of call as AsyncIterable<Buffer>) {
+        state.answered = true;
         const response = decodeExecutePlanResponse(message);
         if (serverSession !== "" && response.serverSession !== "" && response.serverSession !== serverSession) {
           throw new ClusterError("the session was lost", false);
@@ -176,10 +209,13 @@ export class ClusterClient {
         serverSession = response.serverSession;
         yield response;
       }
+      // A command may end without a message.
+      state.answered = true;
       ended = true;
     } catch (error) {
       if (signal.aborted) {
-        throw abortReason(signal);
+        const isSilent = !state.answered && performance.now() - state.askedMs >= this.#patienceMs;
+        throw isSilent ? new ClusterError("no answer", false, { cause: error }) : abortReason(signal);
       }
       ended = isGrpcError(error);
       throw error instanceof ClusterError || error instanceof ServiceError ? error : clusterError(error);
@@ -187,7 +223,7 @@ export class ClusterClient {
       signal.removeEventListener("abort", cancel);
       call.cancel();
       if (ended && !signal.aborted) {
-        count(-1);
+        state.running--;
       }
     }
   }

@@ -38,6 +38,8 @@ export interface ClusterQueriesOptions extends ResultLimits {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** How long the cluster may take to let itself be connected to, and for the first sign of life. */
+  readonly patienceMs?: number;
 }
 
 /** A query that may go to the cluster. */
@@ -91,7 +93,7 @@ export class ClusterQueries {
 
   constructor(o: ClusterQueriesOptions) {
     this.#o = o;
-    this.#client = new ClusterClient(o.address);
+    this.#client = new ClusterClient(o.address, o.patienceMs);
     this.#breaker = new Breaker({
       failures: failuresInARow,
       pauseMs,
@@ -154,8 +156,11 @@ export class ClusterQueries {
       const reason = choice === "cluster" ? "engine=cluster" : `${bytes} bytes to read`;
       return { engine: "cluster", reason, statement };
     } catch (error) {
-      if (error instanceof ClusterError && !ask.signal.aborted) {
+      if (error instanceof ClusterError) {
         this.#failed(error, attempt);
+        if (ask.signal.aborted) {
+          throw abortReason(ask.signal);
+        }
         if (choice === "cluster") {
           throw unavailable(error);
         }
@@ -342,17 +347,19 @@ export class ClusterQueries {
       return { summary: summary(), failure: null };
     } catch (error) {
       const { signal } = messages;
-      if (signal.aborted) {
+      if (error instanceof ClusterError) {
+        this.#failed(error, attempt);
+      } else {
         attempt.left();
+      }
+      if (signal.aborted) {
         this.#counts.queries.inc({ outcome: "cancelled" });
         return { summary: summary(), failure: toServiceError(abortReason(signal)) };
       }
       if (!(error instanceof ClusterError)) {
-        attempt.left();
         this.#counts.queries.inc({ outcome: "failed" });
         return { summary: summary(), failure: toServiceError(error) };
       }
-      this.#failed(error, attempt);
       this.#counts.queries.inc({ outcome: error.refused ? "refused" : "failed" });
       const failure = error.refused
         ? new ServiceError("INTERNAL", undefined, {
