@@ -80,6 +80,9 @@ for (const { name, found, start } of engines) {
       "SELECT coalesce(value * 1e300, 0.5), greatest(value * 1e300, 0.5), nullif(value * 1e300, 0.5), nullif(-0.0::DOUBLE * value, 0) FROM measures",
       "SELECT (kind + 0.5::DOUBLE)::INTEGER, (kind - 3.5::DOUBLE)::BIGINT, (duration_ns % 8 / 2)::INTEGER FROM spans",
       "SELECT CASE WHEN is_error THEN 1e300 ELSE -1e300 END * 1e300 * 0 / 0, duration_ms / 0 FROM spans",
+      "SELECT count_if(is_error), countif(is_error), count_if(is_error) + 1 FROM spans WHERE kind = 99",
+      "SELECT service_name, count_if(is_error), countif(NULL::BOOLEAN), count_if(is_error) FILTER (WHERE kind = 99) FROM spans GROUP BY ALL",
+      "SELECT span_id, count_if(is_error) OVER (PARTITION BY service_name ORDER BY time, span_id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) FROM spans",
       "SELECT trim(name || ' \u00a0\u3000'), rtrim(name || '\t\u2003'), ltrim('\u205f ' || name || ' ') FROM spans",
       "SELECT level_name, count(*) AS n FROM log_entries GROUP BY ALL ORDER BY n DESC, level_name",
     ])("%s", async (sql) => {

@@ -289,7 +289,8 @@ const unicodeSpaces =
   " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000";
 
 const any = aggregate(["key"], "same", "min($1)");
-const countIf = aggregate(["bool"], "long", "count_if($1)");
+/** As a sum: null where there is nothing to count, as in DuckDB. Spark's own is zero there. */
+const countIf = aggregate(["bool"], "long", "sum(CAST($1 AS BIGINT))");
 const mean = own("aggregate", ([value, ...more]) =>
   value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
     ? { sql: `avg(${value.type === "double" ? value.sql : `CAST(${value.sql} AS DOUBLE)`})`, type: "double" }
