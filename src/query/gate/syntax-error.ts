@@ -25,9 +25,11 @@ export function syntaxError(document: Tree, text: string): ServiceError {
   return refuse(`${kind === "parser" ? "Parser Error: " : ""}${message}${place}`);
 }
 
-/** DuckDB's words without its advice to change a setting, which queries cannot. */
+/** DuckDB's words without its advice to change a setting or to load an extension, which queries cannot. */
 export function withoutAdvice(message: string): string {
-  return message.replace(/ Use "SET max_expression_depth TO x"[^\n]*/u, " Nest it less deeply.");
+  return message
+    .replace(/ Use "SET max_expression_depth TO x"[^\n]*/u, " Nest it less deeply.")
+    .replace(/\n\nPlease try installing and loading the \w+ extension.*?(?=\n\nLINE |$)/su, "");
 }
 
 /** The line of a place, and a caret below it. @param position in characters */

@@ -153,6 +153,15 @@ it.each([
   calls.close();
 });
 
+it("tells of a type of an extension, without advice to load that", async () => {
+  const calls = flightCalls(t.port, t.key);
+  const query = "SELECT '10.0.0.1'::INET";
+  await expect(calls.info(any("CommandStatementQuery", { query }))).rejects.toMatchObject({
+    details: 'Catalog Error: Type with name "INET" is not in the catalog, but it exists in the inet extension.',
+  });
+  calls.close();
+});
+
 describe("fields of another wire type", () => {
   it("are unknown ones, which leave the value that was read", async () => {
     const calls = flightCalls(t.port, t.key);
