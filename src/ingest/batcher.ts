@@ -9,7 +9,8 @@
  *   for all the same. Further workers get a batch only once an eighth of `maxBatchBytes` waits: a batch has a price of
  *   its own (an object per table, a sync, a share of a transaction), and many small ones side by side would pay it for
  *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued, and audiences take
- *   turns. A batch that takes long holds up no other, though: after `slowEncodeMs` it does not count. Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
+ *   turns. A batch that takes long holds up no other, though: after `slowEncodeMs` it does not count. Closing happens at
+ *   the end of a turn of the event loop, so that requests read in one turn share a batch.
  * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.
@@ -90,8 +91,11 @@ const maxBatchRequests = 8192;
 /** How much of `maxBatchBytes` has to wait before a further worker is given a batch. */
 const parallelShare = 1 / 8;
 
-/** How long a batch that is being encoded holds up the next one, so that a slow one costs the others no more. */
-const slowEncodeMs = 100;
+/**
+ * How long a batch that is being encoded holds up the next one, so that a slow one costs the others no more. Writing to a
+ * bucket is part of it, and takes 50 to 200 ms: less would make more objects there.
+ */
+const slowEncodeMs = 250;
 
 /** How much of the time that a batch took the next one waits for its senders to come back, and at most how long. */
 const gatherShare = 1 / 4;

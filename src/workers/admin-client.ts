@@ -4,6 +4,7 @@ import { FairQueue } from "../runtime/turns/fair-queue.js";
 import type { Author } from "../auth/audit.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import { ServiceError } from "../runtime/errors.js";
 import { TaskPool } from "../runtime/threads/task-pool.js";
 
 /** What the admin thread is opened with, and offers. */
@@ -20,6 +21,8 @@ export interface AdminThread {
 type AdminPoolOptions = AdminThread["settings"] & {
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** How long a call waits for its turn. Default 15 s. */
+  readonly turnMs?: number;
 };
 
 /** The admin service as its thread executes it. */
@@ -35,6 +38,8 @@ export interface AdminPool extends AdminService {
 const concurrentCalls = 32;
 /** Beyond them the newest of the caller with the most is refused. */
 const waitingCalls = 1000;
+/** As long as a call waits for a connection: while the database hangs, calls fail when that has gone by twice. */
+const defaultTurnMs = 15_000;
 
 /** Starts the thread. @throws ServiceError UNAVAILABLE when it cannot be started. */
 export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
@@ -52,7 +57,11 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
   });
   const turns = new FairQueue({ places: concurrentCalls, maxWaiting: waitingCalls });
   const inTurn = async <T>({ caller }: Pick<Author, "caller">, work: () => Promise<T>): Promise<T> => {
-    const place = await turns.acquire(caller.name, new AbortController().signal);
+    const waiting = new AbortController();
+    const timer = setTimeout(() => {
+      waiting.abort(new ServiceError("UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+    }, o.turnMs ?? defaultTurnMs);
+    const place = await turns.acquire(caller.name, waiting.signal).finally(() => clearTimeout(timer));
     try {
       return await work();
     } finally {

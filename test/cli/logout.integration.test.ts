@@ -45,8 +45,9 @@ async function saveLogin(file: string, issuer: string): Promise<void> {
   await writeFile(path.join(directory, file), JSON.stringify({ issuer, client_id: "app", token }), { mode: 0o600 });
 }
 
-const logOut = async (env: Record<string, string>): Promise<string> =>
-  (await runCommand(["logout"], { env, homeDirectory: home.directory, workingDirectory: home.directory })).stderr;
+const logOut = async (env: Record<string, string>, ...options: string[]): Promise<string> =>
+  (await runCommand(["logout", ...options], { env, homeDirectory: home.directory, workingDirectory: home.directory }))
+    .stderr;
 
 it("shows the client secret to the provider that it is of, and to no other profile's", async () => {
   const [own, other] = [await startProvider(), await startProvider()];
@@ -58,9 +59,13 @@ it("shows the client secret to the provider that it is of, and to no other profi
     await saveLogin("tokens-other.json", other.issuer);
     expect(await logOut(env)).toBe("");
   }
+  // Neither when it is the only one that is asked for.
+  await saveLogin("tokens.json", own.issuer);
+  await saveLogin("tokens-other.json", other.issuer);
+  expect(await logOut({ SVC_OIDC_CLIENT_SECRET: "s" }, "--profile", "other")).toBe("");
   expect([own.asked, other.asked]).toEqual([
     ["Basic", undefined],
-    [undefined, undefined],
+    [undefined, undefined, undefined],
   ]);
 });
 

@@ -157,7 +157,7 @@ describe("closing a batch", () => {
     await turn();
     submit("a");
     await turn();
-    clock.advance(99);
+    clock.advance(249);
     await turn();
     expect(encodings.map((e) => e.names)).toEqual([["slow"]]);
     clock.advance(1);

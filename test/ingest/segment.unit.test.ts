@@ -156,7 +156,8 @@ it.each([
   ["1969-12-31T00:00:00Z", -86_400],
   ["garbage 5", null],
   ["1", null],
-  ["2026-11-30", null],
+  ["2026-11-30", 1_795_996_800],
+  ["", null],
   ["2026-13-30T10:00:00Z", null],
 ])("reads the start of a process, %s, as %s", (text, seconds) => {
   const { segment } = decodeOne(
@@ -165,6 +166,30 @@ it.each([
     plainHead(1),
   );
   expect(columnsOf(segment.processes[0])).toMatchObject({ start_seconds: seconds });
+});
+
+it("stores attributes of resources and scopes in order of their names, and equal ones as they were sent", () => {
+  const attributes = [
+    attribute("b", "1"),
+    attribute('a":x', "2"),
+    attribute("a.b", "3"),
+    attribute("a", "4"),
+    attribute("b", "0"),
+  ];
+  const { rows } = decodeOne(
+    createBuilder(),
+    encodePlain(1, {
+      resourceLogs: [
+        { resource: { attributes }, scopeLogs: [{ scope: { attributes }, logRecords: [{ attributes }] }] },
+      ],
+    }),
+    plainHead(1),
+  );
+  const [row] = rows.log_entries;
+  const sorted = '{"a":"4","a.b":"3","a\\":x":"2","b":"1","b":"0"}';
+  expect(row?.["process_properties"]).toBe(sorted);
+  expect(row?.["scope_properties"]).toBe(sorted);
+  expect(row?.["properties"]).toBe('{"b":"1","a\\":x":"2","a.b":"3","a":"4","b":"0"}');
 });
 
 describe("blocks", () => {
@@ -312,9 +337,11 @@ describe("memory", () => {
     const builder = createBuilder(16 * 1024 * 1024);
     const record = field(2, field(2, field(5, field(1, utf8("x")))));
     // Each control character is six in JSON, and a seventh in JSON of JSON: about 70 KiB of a row, so 17 blocks or 18.
-    const text = (index: number): Uint8Array => utf8(String(index).padEnd(10_000, "\u0001"));
+    const text = (name: string, value: string): Uint8Array =>
+      field(1, join(field(1, utf8(name)), field(2, field(1, utf8(value)))));
+    const long = text("a", "\u0001".repeat(10_000));
     const resource = (index: number): Uint8Array =>
-      field(1, join(record, field(1, field(1, join(field(1, utf8("a")), field(2, field(1, text(index))))))));
+      field(1, join(record, field(1, join(text("service.name", String(index)), long))));
     const of = (count: number, from: number): Uint8Array =>
       join(...Array.from({ length: count }, (_, i) => resource(from + i)));
     builder.begin(receivedAt, new Set());
@@ -326,6 +353,10 @@ describe("memory", () => {
     builder.begin(receivedAt, new Set(), true);
     expect(builder.add(of(65, 0), plainHead(1)).kind).toBe("stored");
     expect(builder.add(of(1000, 0), plainHead(1))).toMatchObject({ kind: "failed", code: "PAYLOAD_TOO_LARGE" });
+    // One that is there again and again is one row.
+    builder.begin(receivedAt, new Set());
+    const again = join(...Array.from({ length: 500 }, () => resource(0)));
+    expect(builder.add(again, plainHead(1)).kind).toBe("stored");
   });
 
   it("is reused between segments without leaving anything of the last one", () => {

@@ -9,9 +9,9 @@ import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postg
 let database: TestDatabase;
 let pool: AdminPool;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = await startAdminPool({
+const startPool = (turnMs?: number): Promise<AdminPool> =>
+  startAdminPool({
+    ...(turnMs === undefined ? {} : { turnMs }),
     connectionString: database.connectionString,
     policy: {
       selfServiceMint: false,
@@ -23,13 +23,17 @@ beforeAll(async () => {
     logger: createSilentLogger(),
     metrics: createMetrics(),
   });
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = await startPool();
 });
 afterAll(async () => {
   await pool.stop();
   await database.drop();
 });
 
-const statusOf = async (name: string): Promise<string> => {
+const statusOf = async (name: string, from = pool): Promise<string> => {
   const call = {
     operation: "myAudiences",
     caller: { issuer: "https://id.example", subject: name, email: null, name },
@@ -38,7 +42,7 @@ const statusOf = async (name: string): Promise<string> => {
     query: "",
     body: new Uint8Array(0),
   } as const;
-  return await pool.handle(call).then(
+  return await from.handle(call).then(
     ({ status }) => String(status),
     (error: unknown) => (error instanceof ServiceError ? error.code : "another error"),
   );
@@ -65,4 +69,17 @@ it("refuses calls of who has the most that wait, and nobody else's", async () =>
   const outcomes = await Promise.all(calls);
   expect(outcomes.at(-1)).toBe("200");
   expect(outcomes.filter((outcome) => outcome === "200").length).toBeGreaterThan(1000);
+});
+
+it("waits for a turn no longer than for a connection", async () => {
+  const other = await startPool(100);
+  await database.sql.begin(async (tx) => {
+    await tx`lock table group_members in access exclusive mode`;
+    let answered = 0;
+    const calls = Array.from({ length: 200 }, () => statusOf("ann", other).finally(() => answered++));
+    expect(new Set(await Promise.all(calls.slice(100)))).toEqual(new Set(["UNAVAILABLE"]));
+    // Those that have a turn wait for the database still.
+    expect(answered).toBeLessThan(200 - 16);
+  });
+  await other.stop();
 });

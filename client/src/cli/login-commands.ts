@@ -64,7 +64,7 @@ export const defineLogout: Define = (command, runs, context) => {
     const only = command.getOptionValue("profile") === undefined ? null : profile;
     const files = await tokenFiles(directory);
     const chosen = only === null ? files : files.filter((file) => file === tokenFilePath(directory, only));
-    const isAlone = chosen.length === 1;
+    const isAlone = files.length === 1;
     for (const file of chosen) {
       const login = await removed(file, context.terminal.interrupted);
       if (login === "interrupted") {

@@ -8,8 +8,8 @@
  *   ageing          answered from memory, while a fetch runs, so that nobody waits
  * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. A signature
  * by an unknown key leads to a fetch, at most once per cool-down, however recent the last regular fetch.
- * After a failed fetch the next one waits a little. Only so many may wait for a fetch. A fetch is bounded in time and bytes and follows no
- * redirect; of its result only public keys for signatures are used.
+ * After a failed fetch the next one waits a little. Only so many may wait for a fetch. A fetch is bounded in
+ * time and bytes and follows no redirect; of its result only public keys for signatures are used.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
 import { underSignals } from "telemetry-service-client/shared/abort";

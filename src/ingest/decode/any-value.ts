@@ -3,7 +3,7 @@
  *
  * Strings are JSON strings, int64 exact decimal digits, doubles always with a point or an exponent,
  * bytes base64 strings, arrays arrays, key-value lists objects, an empty value null. Keys keep the order
- * in which they were sent; a key that was sent twice appears twice.
+ * in which they were sent, but for those of resources and scopes (resource.ts); a key that was sent twice appears twice.
  *
  * Hot code: the shapes that every SDK writes (key then value, one field per value, minimal lengths)
  * take a short path; anything else that is legal protobuf (any field order, repeated singular fields,

@@ -3,6 +3,7 @@
  * the life of a worker, so that hot functions see one hidden class.
  */
 import { Utf8Column } from "../../lake/tables/columns.js";
+import type { ProcessRow } from "../../lake/catalogue-rows.js";
 import { freeHuge } from "../../runtime/free-buffer.js";
 import { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { MessageScanner } from "./scan/message-scanner.js";
@@ -100,6 +101,7 @@ export class DecodeContext {
   blocks = 0;
   /** Blocks that its segment has room for. */
   blockRoom = maxBlocks;
+  readonly #largeProcesses = new Set<string>();
   /** Rows kept. */
   records = 0;
   /** Records taken back, and the first reason. */
@@ -143,6 +145,7 @@ export class DecodeContext {
     this.blockRoom = blockRoom;
     this.decodedBytes = 0;
     this.blocks = 0;
+    this.#largeProcesses.clear();
     this.records = 0;
     this.rejected = 0;
     this.rejectedReason = null;
@@ -174,10 +177,11 @@ export class DecodeContext {
     this.charge(decodedCost.block);
   }
 
-  /** Counts the row of a block's process, of so many bytes; throws as {@link chargeBlock}. */
-  chargeProcess(rowBytes: number): void {
-    if (rowBytes >= blockRowBytes) {
-      this.#countBlocks(Math.floor(rowBytes / blockRowBytes));
+  /** Counts the row of a block's process, once in a request; throws as {@link chargeBlock}. */
+  chargeProcess({ processId, columns }: ProcessRow): void {
+    if (columns.length >= blockRowBytes && !this.#largeProcesses.has(processId)) {
+      this.#largeProcesses.add(processId);
+      this.#countBlocks(Math.floor(columns.length / blockRowBytes));
     }
   }
 

@@ -107,7 +107,7 @@ function decodeEntry(
   reader.finished(pos, end);
 
   const process = target.resources.process(rows.identity, signal, resources, depthOfScope);
-  context.chargeProcess(process.row.columns.length);
+  context.chargeProcess(process.row);
   context.droppedAttributes += process.droppedAttributes;
   const isTextBad = !readText(context, urlStart, urlEnd) || process.badText;
   const first = rows.primary(signal);

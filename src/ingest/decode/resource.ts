@@ -1,4 +1,7 @@
-/** Resources and instrumentation scopes: read once, then found again by their bytes. */
+/**
+ * Resources and instrumentation scopes: read once, then found again by their bytes. Their attributes are put in the order
+ * of their names: series of metrics are told apart by them, and senders may give them in another order each time.
+ */
 import { Utf8Column } from "../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
 import { appendEntityRef, finishEntityRefs } from "./entity-refs.js";
@@ -29,6 +32,8 @@ export class ResourceReader {
   readonly #resources = new ByteCache<ResourceIdentity>(resourceCache.sets, resourceCache.bytes);
   readonly #scopes = new ByteCache<ScopeValues>(scopeCache.sets, scopeCache.bytes);
   readonly #json = new Utf8Column();
+  /** Where the attributes in it begin. */
+  #starts: number[] = [];
   readonly #entityRefs = new Utf8Column();
   readonly #text = new Utf8Column();
 
@@ -92,7 +97,7 @@ export class ResourceReader {
         if (tag === 0x0a) {
           const stop = reader.delimited(pos, end);
           pos = reader.next;
-          appendAttribute(this.#context, pos, stop, depth + 1, this.#json);
+          this.#append(pos, stop, depth + 1);
           this.#nameAttribute(pos, stop, depth + 1, named);
           pos = stop;
         } else if (tag === 0x10) {
@@ -146,7 +151,7 @@ export class ResourceReader {
           } else if (tag === 0x12) {
             version = this.#textOf(reader.next, stop);
           } else {
-            appendAttribute(this.#context, reader.next, stop, depth + 1, this.#json);
+            this.#append(reader.next, stop, depth + 1);
           }
           pos = stop;
         } else {
@@ -174,11 +179,21 @@ export class ResourceReader {
     }
     this.#context.reader.enter(depth);
     this.#json.reset();
+    this.#starts = [];
     this.#context.badText = false;
     return this.#context.droppedAttributes;
   }
 
+  #append(start: number, end: number, depth: number): void {
+    const before = this.#json.byteLength;
+    appendAttribute(this.#context, start, end, depth, this.#json);
+    if (this.#json.byteLength > before) {
+      this.#starts.push(before);
+    }
+  }
+
   #end(outer: number): { droppedAttributes: number; badText: boolean } {
+    sortAttributes(this.#json, this.#starts);
     finishAttributes(this.#json);
     const context = this.#context;
     // Escaped, it may be six times as long as it was sent.
@@ -229,6 +244,20 @@ export class ResourceReader {
     this.#text.reset();
     appendValueText(this.#context, values, depth + 1, this.#text);
     named.set(key, Buffer.from(this.#text.bytes.subarray(0, this.#text.byteLength)).toString());
+  }
+}
+
+/** Puts attributes of the unfinished value, each `,"name":value`, in the order of their names; equal ones stay as sent. */
+function sortAttributes(json: Utf8Column, starts: readonly number[]): void {
+  const text = Buffer.from(json.bytes.slice(0, json.byteLength).buffer);
+  const parts = starts.map((start, i) => {
+    const part = text.subarray(start, starts[i + 1]);
+    return { name: part.subarray(0, part.indexOf('":', 2)), part };
+  });
+  let at = starts[0] ?? 0;
+  for (const { part } of parts.toSorted((a, b) => a.name.compare(b.name))) {
+    json.bytes.set(part, at);
+    at += part.length;
   }
 }
 

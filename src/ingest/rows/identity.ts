@@ -156,12 +156,12 @@ function writeId(bytes: Uint8Array, at: number, id: string): void {
 }
 
 /** `Date.parse` reads much else, such as `garbage 5`, and in the zone of this machine. */
-const isoTime = /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([Zz]|[+-]\d\d:?\d\d)?$/u;
+const isoTime = /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([Zz]|[+-]\d\d:?\d\d)?)?$/u;
 
 /** Milliseconds since the epoch of an ISO 8601 time, in UTC if it names no zone; else null. */
 function parseTime(text = ""): number | null {
-  const [, time = "", zone = "Z"] = isoTime.exec(text) ?? [];
-  const timeMs = Date.parse(`${time}${zone}`);
+  const [, day = "", time = "00:00", zone = "Z"] = isoTime.exec(text) ?? [];
+  const timeMs = Date.parse(`${day}T${time}${zone}`);
   return Number.isNaN(timeMs) ? null : timeMs;
 }
 

@@ -396,15 +396,19 @@ export class DiskCache {
 
   /** Others may have filled the disk before the bound was reached: what nobody holds makes room then, too. */
   async #fetchInRoom(wanted: WantedFile, signal: AbortSignal): Promise<Content> {
-    for (;;) {
+    for (let maySharePlace = true; ;) {
       const before = this.#removals;
       try {
         return await this.#fetch(wanted, signal);
       } catch (error) {
+        if (isDiskFull(error) && this.#removeIdle(wanted.bytes)) {
+          continue;
+        }
         // Another fetch may have made room meanwhile, for both.
-        if (!isDiskFull(error) || (!this.#removeIdle(wanted.bytes) && this.#removals === before)) {
+        if (!isDiskFull(error) || !maySharePlace || this.#removals === before) {
           throw error;
         }
+        maySharePlace = false;
       }
     }
   }

@@ -6,8 +6,8 @@
  * A repair mends two things and tells both: orphans are removed, and partitions whose object is missing or unreadable leave
  * the catalogue, so that queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair
  * puts back those whose objects have returned. An object that an earlier version wrote wrong gets a right one in its place
- * (../rewrite/mend-object.ts). Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told and
- * left.
+ * (../rewrite/mend-object.ts). Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences
+ * are told and left.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";

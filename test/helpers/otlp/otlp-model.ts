@@ -104,6 +104,15 @@ const bodyTypes: Record<string, string> = {
 const dataKinds = ["gauge", "sum", "histogram", "exponentialHistogram", "summary"];
 const temporalities = ["unspecified", "delta", "cumulative"];
 
+/** Attributes in the order of their names, as JSON has them up to the first quotation mark and colon. */
+function inOrder(value: unknown): PlainMessage[] {
+  const name = (pair: PlainMessage): Buffer => {
+    const json = pairJson(pair);
+    return Buffer.from(json.slice(0, json.indexOf('":', 1)));
+  };
+  return list(value).toSorted((a, b) => name(a).compare(name(b)));
+}
+
 /** Expected rows of one request under the given time of receipt. */
 export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received: bigint): ExpectedRequest {
   const result: ExpectedRequest = {
@@ -304,7 +313,7 @@ export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received
       service_instance_id: named("service.instance.id"),
       service_version: named("service.version"),
       host_name: named("host.name"),
-      process_properties: attributes(resource["attributes"]),
+      process_properties: attributes(inOrder(resource["attributes"])),
       resource_schema_url: optionalText(entry["schemaUrl"]),
       resource_dropped_attributes_count: uint32(resource["droppedAttributesCount"]),
       resource_entity_refs: entityRefs(resource["entityRefs"]),
@@ -315,7 +324,7 @@ export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received
         ...process,
         target: text(scope["name"]),
         scope_version: optionalText(scope["version"]),
-        scope_properties: attributes(scope["attributes"]),
+        scope_properties: attributes(inOrder(scope["attributes"])),
         scope_dropped_attributes_count: uint32(scope["droppedAttributesCount"]),
         scope_schema_url: optionalText(scopeEntry["schemaUrl"]),
       };
