@@ -357,6 +357,19 @@ it("shows administrators who reads and owns an audience, and grants and takes", 
   await minters.getByText("user:guest@localhost").waitFor({ state: "detached" });
 });
 
+it("keeps a page with long names beside the panel", async () => {
+  const audience = "payments-and-settlements-of-a-region-that-has-a-long-name-and-of-those-around-it";
+  const page = await app.open("/audiences");
+  const name = `for ${audience}`;
+  expect(await callApi(page, "POST", "api/ingestion-api-keys", { name, audience })).toMatchObject({ status: 201 });
+  await page.goto(`${app.url}/audiences?open=${audience}`);
+  await page.getByRole("heading", { name: "Your ingestion keys" }).waitFor();
+  await page.getByTitle(name).waitFor();
+  const panel = await page.getByRole("complementary", { name: audience }).boundingBox();
+  const table = await page.getByRole("grid").first().boundingBox();
+  expect((table?.x ?? Infinity) + (table?.width ?? 0)).toBeLessThanOrEqual(panel?.x ?? 0);
+});
+
 it("makes groups, adds and takes out members, and keeps the last administrator", async () => {
   const page = await app.open("/admin/groups?new=1", { allow: /409/ });
   await page.getByLabel("Name", { exact: true }).fill("a/b");

@@ -122,12 +122,12 @@ export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
             <tbody>
               {keys.map((key) => (
                 <tr key={key.keyId}>
-                  <td>
+                  <td title={key.name}>
                     <Link to="/admin/usage" search={{ key: key.keyId }}>
                       {key.name}
                     </Link>
                   </td>
-                  <td>{key.audience}</td>
+                  <td title={key.audience}>{key.audience}</td>
                   <td className={css.number}>{formatNumber(key.requests)}</td>
                   <td className={css.number}>{formatBytes(key.bytes)}</td>
                   <td>{key.lastUsed === null ? "never" : formatAge(Date.parse(key.lastUsed), serverNow())}</td>
