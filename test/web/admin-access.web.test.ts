@@ -1,5 +1,5 @@
 /** Keys, audiences and groups, as an administrator and as a guest who may mint. */
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { lockAudience } from "../../src/admin/locks.js";
@@ -404,6 +404,33 @@ it("makes groups, adds and takes out members, and keeps the last administrator",
     .first()
     .waitFor();
   expect(await page.locator("img").count()).toBe(0);
+});
+
+it("keeps the focus of who adds, takes out and deletes by keyboard", async () => {
+  const page = await app.open("/admin/groups", { allow: /503/ });
+  expect(await callApi(page, "POST", "api/groups", { name: "by-keyboard" })).toMatchObject({ status: 201 });
+  await page.goto(`${app.url}/admin/groups?open=by-keyboard`);
+  const panel = page.getByRole("complementary", { name: "by-keyboard" });
+  const hasFocus = async (at: Locator): Promise<boolean> => await at.evaluate((element) => element.matches(":focus"));
+  await panel.getByLabel("Add somebody").fill("guest@localhost");
+  const add = panel.getByRole("button", { name: "Add", exact: true });
+  await add.press("Enter");
+  const takeOut = panel.getByRole("button", { name: "Take user:guest@localhost out" });
+  await takeOut.waitFor();
+  expect(await hasFocus(add)).toBe(true);
+  await takeOut.press("Enter");
+  await takeOut.waitFor({ state: "detached" });
+  await expect.poll(() => panel.locator(":focus").count()).toBe(1);
+
+  await page.route("**/api/groups/by-keyboard", (route) =>
+    route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "Not now." } }),
+  );
+  await panel.getByRole("button", { name: "Delete…" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Delete the group" });
+  const confirm = dialog.getByRole("button", { name: "Delete “by-keyboard”" });
+  await confirm.press("Enter");
+  await dialog.getByRole("alert").waitFor();
+  expect(await hasFocus(confirm)).toBe(true);
 });
 
 it("shows a member that was added before the members were read", async () => {

@@ -135,6 +135,14 @@ it("shows no value below another key, also when the values cannot be counted", a
   expect(await facet("service_name").filter({ hasText: "checkout" }).count()).toBe(1);
 });
 
+it("goes on at the facets when one is removed by keyboard", async () => {
+  const page = await app.open("/logs");
+  const remove = page.getByRole("button", { name: "Remove the facet service_name" });
+  await remove.press("Enter");
+  await remove.waitFor({ state: "detached" });
+  await expect.poll(() => page.locator(":focus").getAttribute("aria-label")).toBe("Facets");
+});
+
 it("goes on in the field when a filter is changed or removed by keyboard", async () => {
   const page = await app.open("/logs?filter=service_name%3Dcheckout&filter=level_name%3Dinfo");
   const field = page.getByLabel("Add a filter");

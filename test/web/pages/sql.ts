@@ -254,6 +254,19 @@ it("explains, formats, remembers and brings back", async () => {
   expect(await editor.textContent()).toContain("select count(*)");
 });
 
+it("keeps the focus of who explains by keyboard, and of who forgets what was asked", async () => {
+  const page = await app.open(address("SELECT 1"));
+  const explain = page.getByRole("button", { name: "Explain" });
+  await explain.press("Enter");
+  await page.getByRole("region", { name: "Result as text" }).waitFor();
+  expect(await explain.evaluate((button) => button.matches(":focus"))).toBe(true);
+  await page.getByRole("button", { name: "History" }).press("Enter");
+  const history = page.getByRole("complementary", { name: "History" });
+  await history.getByRole("button", { name: "Forget all" }).press("Enter");
+  await history.getByText("Nothing asked yet").waitFor();
+  expect(await history.evaluate((panel) => panel.matches(":focus"))).toBe(true);
+});
+
 it("tells rows of the query before from those of one that was cancelled or failed", async () => {
   const page = await app.open(address("SELECT range AS n FROM range(1500)"), { allow: /400/ });
   const run = page.getByRole("button", { name: "Run" });

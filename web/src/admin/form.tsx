@@ -74,7 +74,7 @@ export function Form({
       {children}
       {error === null || shownAtField ? null : <AdminError error={error} />}
       <div className={css.formActions}>
-        <Button look="primary" type="submit" disabled={busy}>
+        <Button look="primary" type="submit" busy={busy}>
           {busy ? "One moment…" : submit}
         </Button>
         {onCancel === undefined ? null : <Button onClick={onCancel}>Cancel</Button>}
@@ -175,7 +175,7 @@ export function ConfirmDialog({
       actions={
         <>
           <Button onClick={close}>{task.busy ? "Close" : "Cancel"}</Button>
-          <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
+          <Button look="danger" busy={task.busy} onClick={() => task.run()}>
             {task.busy ? "One moment…" : oneLine(confirm)}
           </Button>
         </>

@@ -7,6 +7,7 @@ import { useScope } from "../app/scope.js";
 import { classes, Button, IconButton, Menu, MenuItem } from "../ui/controls.js";
 import { type Condition, conditionOf, type Filter, type FilterColumns } from "../ui/filters.js";
 import { formatCompact } from "../ui/format.js";
+import { useGoneFocus } from "../ui/panel.js";
 import { LevelLetter } from "../ui/level.js";
 import { ErrorPart, Skeleton } from "../ui/states.js";
 import type { ExploredView } from "./attribute-keys.js";
@@ -54,9 +55,17 @@ export function Facets(o: FacetsProps): ReactElement {
     }
     return found;
   }, [result]);
+  const goneFocus = useGoneFocus<HTMLDivElement>();
   const more = o.attributes.filter((key) => !o.keys.includes(key));
   return (
-    <div className={classes(css.facets, query.stale && css.stale)} aria-busy={query.stale}>
+    <div
+      className={classes(css.facets, query.stale && css.stale)}
+      role="group"
+      aria-label="Facets"
+      aria-busy={query.stale}
+      tabIndex={-1}
+      {...goneFocus}
+    >
       {query.error === null ? null : (
         <ErrorPart error={query.error} title="The values could not be counted" onRetry={query.run} />
       )}

@@ -100,7 +100,8 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
                 </Button>
                 <Button
                   look="primary"
-                  disabled={!isChanged || editing.saving}
+                  busy={editing.saving}
+                  disabled={!isChanged}
                   onClick={() => editing.save(saved.version)}
                 >
                   <Save /> Save
@@ -266,7 +267,7 @@ function Versions({
           <li key={version}>
             <strong>{version}</strong> {formatTime(Date.parse(at))} by {by}
             {mayWrite && version !== screen.version ? (
-              <Button disabled={restoring} onClick={() => onRestore(version)}>
+              <Button busy={restoring} onClick={() => onRestore(version)}>
                 Edit this version
               </Button>
             ) : null}

@@ -63,7 +63,7 @@ export default function ScreensPage(): ReactElement {
           onType={(typed) => changeSearch({ find: typed || undefined }, { replace: true })}
         />
         <span className={css.actions}>
-          <Button disabled={taking.busy} onClick={() => files.current?.click()}>
+          <Button busy={taking.busy} onClick={() => files.current?.click()}>
             <Upload /> Import a file
           </Button>
           <Button look="primary" onClick={() => setNaming(true)}>
@@ -175,7 +175,7 @@ function NewScreen({
       actions={
         <>
           <Button onClick={onClose}>{task.busy ? "Close" : "Cancel"}</Button>
-          <Button look="primary" disabled={name === "" || problem !== null || task.busy} onClick={make}>
+          <Button look="primary" busy={task.busy} disabled={name === "" || problem !== null} onClick={make}>
             {task.busy ? "One moment…" : "Make it"}
           </Button>
         </>

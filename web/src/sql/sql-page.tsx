@@ -131,7 +131,7 @@ export default function SqlPage(): ReactElement {
               <Play /> Run
             </Button>
           )}
-          <Button onClick={() => ask("", true)} disabled={query.running}>
+          <Button onClick={() => ask("", true)} busy={query.running}>
             Explain
           </Button>
           <IconButton label="Format the text" onClick={() => void format()}>

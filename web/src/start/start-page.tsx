@@ -176,7 +176,7 @@ function Mint({ onMinted }: { readonly onMinted: (minted: MintedIngestionKey) =>
         ) : null}
       </div>
       {error === null ? null : <ErrorPart error={error} title="The key was not minted" />}
-      <Button look="primary" type="submit" disabled={busy || name.trim() === "" || !/^[A-Za-z0-9_-]+$/.test(named)}>
+      <Button look="primary" type="submit" busy={busy} disabled={name.trim() === "" || !/^[A-Za-z0-9_-]+$/.test(named)}>
         <KeyRound /> Mint a key
       </Button>
     </form>

@@ -23,11 +23,28 @@ export const classes = (...names: readonly (string | false | null | undefined)[]
 
 interface ButtonProps extends ComponentProps<"button"> {
   readonly look?: "plain" | "primary" | "quiet" | "danger";
+  /** What it does is under way: it does nothing, and keeps the focus, which `disabled` would take from it. */
+  readonly busy?: boolean;
 }
 
 /** A button with words. */
-export function Button({ look = "plain", className, type = "button", ...rest }: ButtonProps): ReactElement {
-  return <button type={type} className={classes(css.button, look !== "plain" && css[look], className)} {...rest} />;
+export function Button({
+  look = "plain",
+  busy = false,
+  className,
+  type = "button",
+  onClick,
+  ...rest
+}: ButtonProps): ReactElement {
+  return (
+    <button
+      type={type}
+      aria-disabled={busy || undefined}
+      className={classes(css.button, look !== "plain" && css[look], className)}
+      onClick={busy ? (event) => event.preventDefault() : onClick}
+      {...rest}
+    />
+  );
 }
 
 /** A button with a picture alone: its label is its tooltip. */

@@ -1,6 +1,14 @@
 /** What is opened beside a page: at its right, or in its place on narrow screens. Never over it. */
 import { Filter, FilterX, X } from "lucide-react";
-import { type ReactElement, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
+import {
+  type FocusEventHandler,
+  type ReactElement,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+} from "react";
 
 import type { QueryResult } from "../api/query.js";
 import { classes, CopyButton, IconButton } from "./controls.js";
@@ -50,6 +58,29 @@ function isShown(element: Element | null | undefined): boolean {
   return element?.isConnected === true && element.checkVisibility();
 }
 
+/**
+ * Of a part whose buttons may go when they are pressed: who had the focus in what has gone goes on in the nearest part
+ * around it that can have it, and not at the top of the document.
+ */
+export function useGoneFocus<E extends HTMLElement>(): {
+  readonly ref: RefObject<E | null>;
+  readonly onFocus: FocusEventHandler;
+  readonly onBlur: FocusEventHandler;
+} {
+  const ref = useRef<E | null>(null);
+  const held = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    if (held.current?.isConnected === false) {
+      ref.current?.closest<HTMLElement>("[tabindex]")?.focus({ preventScroll: true });
+    }
+  });
+  return {
+    ref,
+    onFocus: ({ target }) => (held.current = target),
+    onBlur: () => (held.current = null),
+  };
+}
+
 const fields = "input, select, textarea, [role='combobox']";
 
 export function Panel({
@@ -67,7 +98,8 @@ export function Panel({
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): ReactElement {
-  const panel = useRef<HTMLElement | null>(null);
+  const goneFocus = useGoneFocus<HTMLElement>();
+  const panel = goneFocus.ref;
   useEffect(() => {
     if (takesFocus) {
       panel.current?.querySelector<HTMLElement>(fields)?.focus();
@@ -75,7 +107,7 @@ export function Panel({
   }, [takesFocus]);
   return (
     <aside
-      ref={panel}
+      {...goneFocus}
       className={css.panel}
       aria-label={title}
       tabIndex={-1}

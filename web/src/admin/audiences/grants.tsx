@@ -6,6 +6,7 @@ import { call } from "../../api/call.js";
 import type { Grant } from "../../api/wire.js";
 import { IconButton, SelectField } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
+import { useGoneFocus } from "../../ui/panel.js";
 import { toast } from "../../ui/toast.js";
 import css from "../admin.module.css";
 import { useInvalidate, useTask } from "../api.js";
@@ -39,8 +40,9 @@ export function GrantList({
     await changed();
     toast(`${member} may no longer ${kind === "read" ? "read" : "mint for"} ${audience}`);
   });
+  const goneFocus = useGoneFocus<HTMLDivElement>();
   return (
-    <>
+    <div className={css.section} {...goneFocus}>
       {grants.length === 0 ? (
         <p className={css.muted}>{none}</p>
       ) : (
@@ -54,7 +56,7 @@ export function GrantList({
                 </span>
                 <IconButton
                   label={`Take from ${member}: ${kind} ${audience}`}
-                  disabled={remove.busy}
+                  busy={remove.busy}
                   onClick={() => remove.run(grant)}
                 >
                   <X />
@@ -65,7 +67,7 @@ export function GrantList({
         </ul>
       )}
       {remove.error === null ? null : <AdminError error={remove.error} />}
-    </>
+    </div>
   );
 }
 

@@ -123,7 +123,7 @@ export default function AuditPage(): ReactElement {
       foot={
         query.hasNextPage ? (
           <div className={css.foot}>
-            <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
               Older entries
             </Button>
           </div>

@@ -44,7 +44,7 @@ export function DenialTest({ rules }: { readonly rules: readonly Denial[] | unde
         </div>
       </div>
       <div className={css.answer} aria-live="polite">
-        <Button disabled={task.busy || sql === "" || rules === undefined} onClick={() => task.run()}>
+        <Button busy={task.busy} disabled={sql === "" || rules === undefined} onClick={() => task.run()}>
           {task.busy ? "One moment…" : "Test it"}
         </Button>
         {task.error === null ? null : <AdminError error={task.error} title="The test did not work" />}

@@ -143,7 +143,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
         onChange={({ target }) => setSample(target.value)}
       />
       <div className={css.actions}>
-        <Button disabled={trial.busy || expression === "" || sample === ""} onClick={() => trial.run()}>
+        <Button busy={trial.busy} disabled={expression === "" || sample === ""} onClick={() => trial.run()}>
           Try it
         </Button>
       </div>

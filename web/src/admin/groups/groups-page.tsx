@@ -8,6 +8,7 @@ import { usePerson } from "../../api/session.js";
 import { useChangeSearch } from "../../app/search.js";
 import { IconButton, TextField } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
+import { useGoneFocus } from "../../ui/panel.js";
 import { Banner, Skeleton } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
@@ -145,8 +146,9 @@ function Members({
     await invalidate("group-members", "my-audiences");
     toast(`${member} is out of ${group}`);
   });
+  const goneFocus = useGoneFocus<HTMLDivElement>();
   return (
-    <>
+    <div className={css.section} {...goneFocus}>
       {members.length === 0 ? (
         <p className={css.muted}>Nobody yet. Add somebody by email.</p>
       ) : (
@@ -169,7 +171,7 @@ function Members({
                   <p>You are no administrator then, and cannot put yourself back.</p>
                 </ConfirmButton>
               ) : (
-                <IconButton label={`Take ${member} out`} disabled={remove.busy} onClick={() => remove.run(member)}>
+                <IconButton label={`Take ${member} out`} busy={remove.busy} onClick={() => remove.run(member)}>
                   <X />
                 </IconButton>
               )}
@@ -178,7 +180,7 @@ function Members({
         </ul>
       )}
       {remove.error === null ? null : <AdminError error={remove.error} />}
-    </>
+    </div>
   );
 }
 

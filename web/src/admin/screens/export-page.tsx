@@ -58,7 +58,7 @@ export default function ExportPage(): ReactElement {
           <span className={admin.count} role="status">
             {all === undefined ? "" : `${formatNumber(chosen.length)} of ${formatNumber(all.length)} screens chosen`}
           </span>
-          <Button look="primary" disabled={chosen.length === 0 || task.busy} onClick={() => task.run()}>
+          <Button look="primary" busy={task.busy} disabled={chosen.length === 0} onClick={() => task.run()}>
             <Download /> {task.busy ? "One moment…" : "Export"}
           </Button>
         </div>

@@ -113,7 +113,7 @@ export default function ImportPage(): ReactElement {
               ))}
             </ul>
             <div className={admin.actions}>
-              <Button look="primary" disabled={chosen.length === 0 || bring.busy} onClick={() => bring.run()}>
+              <Button look="primary" busy={bring.busy} disabled={chosen.length === 0} onClick={() => bring.run()}>
                 <FileUp /> {chosen.length === 1 ? "Import 1 screen" : `Import ${formatNumber(chosen.length)} screens`}
               </Button>
             </div>
