@@ -254,6 +254,16 @@ it("explains, formats, remembers and brings back", async () => {
   expect(await editor.textContent()).toContain("select count(*)");
 });
 
+it("shows what was picked from the history in place of it on a narrow screen", async () => {
+  const page = await app.open(address("SELECT 41 + 1 AS answer"), { width: 400 });
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/1 row, .* in/).waitFor();
+  await page.getByRole("button", { name: "History" }).click();
+  await page.getByRole("complementary", { name: "History" }).getByText("SELECT 41 + 1 AS answer").click();
+  await page.getByRole("textbox", { name: "SQL" }).getByText("SELECT").waitFor();
+  expect(await page.getByRole("complementary", { name: "History" }).count()).toBe(0);
+});
+
 it("keeps the focus of who explains by keyboard, and of who forgets what was asked", async () => {
   const page = await app.open(address("SELECT 1"));
   const explain = page.getByRole("button", { name: "Explain" });

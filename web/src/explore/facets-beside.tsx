@@ -6,7 +6,7 @@ import { Button, classes } from "../ui/controls.js";
 import { Facets, type FacetsProps } from "./facets.js";
 import css from "./facets.module.css";
 import { type ListChange, useNames } from "./use-filters.js";
-import { useNarrow } from "./use-narrow.js";
+import { useNarrow } from "../app/use-narrow.js";
 
 interface FacetsState {
   readonly keys: readonly string[];

@@ -41,7 +41,7 @@ export function HistoryPanel({
           {history.map(({ sql, atMs, rows, milliseconds }) => (
             <li key={sql}>
               <button type="button" onClick={() => onPick(sql)}>
-                <code>{sql}</code>
+                <code title={sql}>{sql}</code>
                 <span title={formatTime(atMs)}>
                   {formatAge(atMs, nowMs)}
                   {rows === null || milliseconds === null

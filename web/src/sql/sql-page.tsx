@@ -15,6 +15,7 @@ import { Split } from "../ui/panel.js";
 import { saveFile } from "../ui/copy-and-save.js";
 import { LoadingLine } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
+import { useNarrow } from "../app/use-narrow.js";
 import { useSqlCompletion } from "./completion.js";
 import { fetchArrow, toCsv, toJsonLines, toParquet } from "./download.js";
 import { draftOf, keepDraft } from "./draft.js";
@@ -45,6 +46,7 @@ export default function SqlPage(): ReactElement {
   const [text, setText] = useState(() => draftOf(subject, inAddress) ?? inAddress ?? firstText);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [historyOpen, setHistoryOpen] = useState(false);
+  const narrow = useNarrow();
   const limit = limits.find((each) => String(each) === search["limit"]) ?? defaultLimit;
   const view = asked?.explain === true ? "raw" : viewOf(search["view"]);
   const sql = asked === null ? "" : asked.explain ? `EXPLAIN ${asked.sql}` : asked.sql;
@@ -104,6 +106,9 @@ export default function SqlPage(): ReactElement {
           <HistoryPanel
             onPick={(picked) => {
               setText(picked);
+              if (narrow) {
+                setHistoryOpen(false); // it is in the place of the editor
+              }
             }}
             onClose={() => setHistoryOpen(false)}
           />

@@ -15,7 +15,7 @@ import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/s
 import { LogList } from "../logs/log-list.js";
 import { logRows, logSelect } from "../logs/log-rows.js";
 import { isTraceId } from "../trace-address.js";
-import { useNarrow } from "../use-narrow.js";
+import { useNarrow } from "../../app/use-narrow.js";
 import { chooseAddress } from "./compare/compare-address.js";
 import { Fact } from "./fact.js";
 import { FlameGraph } from "./flame-graph.js";

@@ -10,7 +10,7 @@ import { LinkButton } from "../../../ui/link-button.js";
 import { Split } from "../../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../../ui/states.js";
 import { traceAddress } from "../../trace-address.js";
-import { useNarrow } from "../../use-narrow.js";
+import { useNarrow } from "../../../app/use-narrow.js";
 import type { Trace } from "../trace-model.js";
 import { useTrace } from "../use-trace.js";
 import { align, countAligned } from "./alignment.js";
