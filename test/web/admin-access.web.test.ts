@@ -370,6 +370,21 @@ it("keeps a page with long names beside the panel", async () => {
   expect((table?.x ?? Infinity) + (table?.width ?? 0)).toBeLessThanOrEqual(panel?.x ?? 0);
 });
 
+it("shows the whole of a long name in a list to choose from, within the window", async () => {
+  const audience = "a_name_that_a_program_made".repeat(8);
+  const page = await app.open("/logs", { width: 400 });
+  const body = { name: "long", audience };
+  expect(await callApi(page, "POST", "api/ingestion-api-keys", body)).toMatchObject({ status: 201 });
+  await page.reload();
+  await page.getByRole("combobox", { name: "Audience" }).click();
+  const option = page.getByRole("option", { name: audience });
+  await option.waitFor();
+  expect(await page.getByRole("listbox").evaluate((list) => list.scrollWidth - list.clientWidth)).toBe(0);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await expect.poll(async () => (await option.boundingBox())?.width ?? 0).toBeGreaterThan(400);
+  expect((await option.boundingBox())?.width).toBeLessThan(600);
+});
+
 it("makes groups, adds and takes out members, and keeps the last administrator", async () => {
   const page = await app.open("/admin/groups?new=1", { allow: /409/ });
   await page.getByLabel("Name", { exact: true }).fill("a/b");
