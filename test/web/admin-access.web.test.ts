@@ -142,7 +142,7 @@ it("grants an analytics key what it may read, and takes it back", async () => {
   const panel = page.getByRole("complementary", { name: "reader" });
   await panel.getByLabel("Audience", { exact: true }).fill("team reader");
   await panel.getByRole("button", { name: "Grant" }).click();
-  await panel.getByText(/audience must be letters, digits/).waitFor();
+  await panel.getByText(/^Must be letters, digits/).waitFor();
   await panel.getByLabel("Audience", { exact: true }).fill("public");
   await panel.getByRole("button", { name: "Grant" }).click();
   const reads = panel.getByRole("list", { name: "Audiences that reader may read" });
@@ -177,17 +177,17 @@ it("revokes a key after a question that names it, and lists it among the revoked
 it("says at its field what is wrong, as the server does, and at the form what is refused", async () => {
   const page = await app.open("/admin/ingestion-keys?new=1", { allow: /40[039]/ });
   await page.getByRole("button", { name: "Mint the key" }).click();
-  await expect.poll(() => page.getByText("name must not be empty").isVisible()).toBe(true);
+  await expect.poll(() => page.getByText("Must not be empty").isVisible()).toBe(true);
   await page.getByLabel("Name", { exact: true }).fill("ä".repeat(128));
-  await page.getByText("name must be at most 255 bytes in UTF-8").waitFor();
+  await page.getByText("Must be at most 255 bytes in UTF-8").waitFor();
   await page.getByLabel("Name", { exact: true }).fill("build");
   await page.getByLabel("Audience", { exact: true }).fill("team a");
-  await page.getByText(/audience must be letters, digits, _ and - only/).waitFor();
+  await page.getByText(/^Must be letters, digits, _ and - only/).waitFor();
   await page.getByLabel("Audience", { exact: true }).fill("team-a");
   // What the server says of a field that the page lets through.
   await page.getByLabel("Name", { exact: true }).fill("bu\0ild");
   await page.getByRole("button", { name: "Mint the key" }).click();
-  await page.getByText("name must be valid Unicode text without NUL").waitFor();
+  await page.getByText("Must be valid Unicode text without NUL").waitFor();
   expect(await page.getByRole("alert").count()).toBe(0);
   await page.getByLabel("Name", { exact: true }).fill("build");
   await whileClaimed("team-a", async () => {
@@ -338,7 +338,7 @@ it("shows administrators who reads and owns an audience, and grants and takes", 
   await panel.getByText("* (everybody)").waitFor();
   await panel.getByLabel("To whom").fill("guest@localhost");
   await panel.getByRole("button", { name: "Grant", exact: true }).click();
-  await panel.getByText(/member must be user:<email>, group:<name>/).waitFor();
+  await panel.getByText(/^Must be user:<email>, group:<name>/).waitFor();
   await panel.getByLabel("To whom").fill("user:guest@localhost");
   await panel.getByRole("combobox", { name: "What" }).click();
   await page.getByRole("option", { name: "Mint keys that write to it" }).click();
@@ -389,10 +389,10 @@ it("makes groups, adds and takes out members, and keeps the last administrator",
   const page = await app.open("/admin/groups?new=1", { allow: /409/ });
   await page.getByLabel("Name", { exact: true }).fill("a/b");
   await page.getByRole("button", { name: "Make the group" }).click();
-  await page.getByText(/name must be a name without slash/).waitFor();
+  await page.getByText(/^Must be a name without slash/).waitFor();
   await page.getByLabel("Name", { exact: true }).fill(script);
   await page.getByRole("button", { name: "Make the group" }).click();
-  await page.getByText(/name must be a name without slash/).waitFor({ state: "detached" });
+  await page.getByText(/^Must be a name without slash/).waitFor({ state: "detached" });
   const panel = page.getByRole("complementary", { name: script });
   await panel.getByLabel("Add somebody").fill("guest@localhost");
   await panel.getByRole("button", { name: "Add", exact: true }).click();

@@ -2,7 +2,7 @@
 import { useState } from "react";
 
 import { type Afterwards, type Task, useTask } from "./api.js";
-import { fieldProblem } from "./rules.js";
+import { atField, fieldProblem } from "./rules.js";
 
 interface CheckedForm<Field extends string> {
   readonly task: Task<readonly []>;
@@ -45,6 +45,6 @@ export function useCheckedForm<Field extends string>(
         }
       },
     },
-    problem: (field) => (tried ? problems[field] : null) ?? fieldProblem(task.error, field),
+    problem: (field) => atField((tried ? problems[field] : null) ?? fieldProblem(task.error, field)),
   };
 }

@@ -72,3 +72,8 @@ export function fieldProblem(error: unknown, name: string): string | null {
     ? error.message
     : null;
 }
+
+/** Such a sentence as it stands at its field: the label there has another name than the server. */
+export function atField(problem: string | null): string | null {
+  return problem?.replace(/^[a-z_]+ must /, "Must ") ?? null;
+}

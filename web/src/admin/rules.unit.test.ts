@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import { ApiError } from "../api/error.js";
-import { fieldProblem, textProblem, textRules } from "./rules.js";
+import { atField, fieldProblem, textProblem, textRules } from "./rules.js";
 
 it("counts bytes in UTF-8, not characters", () => {
   expect(textProblem("name", "ä".repeat(127), textRules.keyName)).toBeNull();
@@ -25,4 +25,10 @@ it("puts a sentence of the server at its field alone", () => {
   expect(fieldProblem(error, "name")).toBe("name must be a string");
   expect(fieldProblem(error, "audience")).toBeNull();
   expect(fieldProblem(new Error("name"), "name")).toBeNull();
+});
+
+it("says at a field what the label does not say already", () => {
+  expect(atField("match_expr must not be empty")).toBe("Must not be empty");
+  expect(atField("match_expr is no expression")).toBe("match_expr is no expression");
+  expect(atField(null)).toBeNull();
 });

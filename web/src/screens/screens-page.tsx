@@ -161,7 +161,7 @@ function NewScreen({
   readonly onClose: () => void;
 }): ReactElement {
   const [name, setName] = useState("");
-  const problem = name === "" || screenName.test(name) ? null : "no slashes, and no white space around it";
+  const problem = name === "" || screenName.test(name) ? null : "No slashes, and no white space around it";
   const make = (): void => {
     if (name !== "" && problem === null) {
       task.run(name);

@@ -9,7 +9,7 @@ import { TextField } from "../../ui/controls.js";
 import { useInvalidate } from "../api.js";
 import { useCheckedForm } from "../checked-form.js";
 import { Form, SuggestField } from "../form.js";
-import { textProblem, textRules } from "../rules.js";
+import { atField, textProblem, textRules } from "../rules.js";
 import type { KeyKind, MintedKey } from "./key-banner.js";
 
 export interface MintFormProps {
@@ -54,7 +54,7 @@ export function MintIngestionForm({
           value={audience}
           spellCheck={false}
           onChange={({ target }) => setAudience(target.value)}
-          problem={wrong ?? problem}
+          problem={atField(wrong) ?? problem}
         />
       )}
     </MintForm>

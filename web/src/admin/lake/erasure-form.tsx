@@ -9,7 +9,7 @@ import { SelectField, TextField } from "../../ui/controls.js";
 import { toast } from "../../ui/toast.js";
 import { useInvalidate, useTask } from "../api.js";
 import { ConfirmDialog, Form } from "../form.js";
-import { fieldProblem } from "../rules.js";
+import { atField, fieldProblem } from "../rules.js";
 import { AudienceField } from "./audience-field.js";
 import {
   type ConditionKind,
@@ -48,6 +48,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
     return () => change({ new: undefined, open: id });
   });
   const problems = tried ? draftProblems(draft, serverNow()) : {};
+  const problem = (field: keyof ErasureDraft): string | null => atField(problems[field] ?? null);
   const { kind } = draft;
   return (
     <>
@@ -69,7 +70,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
           hint="Only its rows go."
           value={draft.audience}
           onChange={({ target }) => set({ audience: target.value })}
-          problem={problems.audience ?? fieldProblem(task.error, "audience")}
+          problem={problem("audience") ?? atField(fieldProblem(task.error, "audience"))}
         />
         <SelectField
           label="Rows of"
@@ -84,7 +85,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
             value={draft.key}
             spellCheck={false}
             onChange={({ target }) => set({ key: target.value })}
-            problem={problems.key ?? null}
+            problem={problem("key")}
           />
         ) : null}
         <TextField
@@ -92,7 +93,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
           value={draft.value}
           spellCheck={false}
           onChange={({ target }) => set({ value: target.value })}
-          problem={problems.value ?? null}
+          problem={problem("value")}
         />
         <TextField
           label="From"
@@ -100,7 +101,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
           value={draft.begin}
           spellCheck={false}
           onChange={({ target }) => set({ begin: target.value.trim() })}
-          problem={problems.begin ?? null}
+          problem={problem("begin")}
         />
         <TextField
           label="Before"
@@ -108,7 +109,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
           value={draft.end}
           spellCheck={false}
           onChange={({ target }) => set({ end: target.value.trim() })}
-          problem={problems.end ?? null}
+          problem={problem("end")}
         />
       </Form>
       <ConfirmDialog

@@ -56,7 +56,7 @@ function momentProblem(name: string, text: string, nowMs: number): string | null
 function orderProblem(begin: string, end: string, nowMs: number): string | null {
   const from = begin === "" ? null : parseMoment(begin, nowMs);
   const to = end === "" ? null : parseMoment(end, nowMs);
-  return from !== null && to !== null && from >= to ? "end must be after begin" : null;
+  return from !== null && to !== null && from >= to ? "end must be after the time at From" : null;
 }
 
 /** Of a draft without problems. */

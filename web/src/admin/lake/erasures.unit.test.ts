@@ -15,7 +15,7 @@ describe("a draft", () => {
     [{ kind: "attribute" }, "key must not be empty"],
     [{ kind: "attribute", key: "k", value: "x".repeat(8193) }, "value must be at most 8192 bytes"],
     [{ begin: "yesterday" }, "begin must be a time"],
-    [{ begin: "2026-01-02", end: "2026-01-01" }, "end must be after begin"],
+    [{ begin: "2026-01-02", end: "2026-01-01" }, "end must be after the time at From"],
     [{ end: "now-1000x" }, "end must be a time"],
   ])("with %j says what is wrong", (changes, problem) => {
     expect(Object.values(draftProblems({ ...draft, ...changes }, nowMs)).join()).toContain(problem);

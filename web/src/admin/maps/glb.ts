@@ -9,15 +9,15 @@ const magic = 0x46546c67;
 /** Why a file is no map, in a sentence; null when it may be one. */
 export async function glbProblem(file: Blob): Promise<string | null> {
   if (file.size > maxBytes) {
-    return "the file is larger than 64 MiB";
+    return "The file is larger than 64 MiB";
   }
   const head = new DataView(await file.slice(0, 12).arrayBuffer());
   if (head.byteLength < 12 || head.getUint32(0, true) !== magic) {
-    return "the file is no GLB: it does not begin with glTF";
+    return "The file is no GLB: it does not begin with glTF";
   }
   const version = head.getUint32(4, true);
   if (version !== 2) {
-    return `the file is a GLB of version ${version}; only version 2 can be shown`;
+    return `The file is a GLB of version ${version}; only version 2 can be shown`;
   }
-  return head.getUint32(8, true) === file.size ? null : "the file is cut off: it says that it is longer or shorter";
+  return head.getUint32(8, true) === file.size ? null : "The file is cut off: it says that it is longer or shorter";
 }

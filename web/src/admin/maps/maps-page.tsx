@@ -100,9 +100,9 @@ function MapForm({
   const [problem, setProblem] = useState<string | null>(null);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
-  const wrong = problem ?? (file === null ? "choose a file" : null);
+  const wrong = problem ?? (file === null ? "Choose a file" : null);
   // The server knows of the name alone, which it calls file.
-  const problems = { chosen: wrong, file: textProblem("file", name, textRules.mapFile) };
+  const problems = { chosen: wrong, file: file === null ? null : textProblem("file", name, textRules.mapFile) };
   const {
     task,
     form,
