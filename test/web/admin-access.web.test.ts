@@ -178,6 +178,8 @@ it("says at its field what is wrong, as the server does, and at the form what is
   const page = await app.open("/admin/ingestion-keys?new=1", { allow: /40[039]/ });
   await page.getByRole("button", { name: "Mint the key" }).click();
   await expect.poll(() => page.getByText("Must not be empty").isVisible()).toBe(true);
+  const name = page.getByLabel("Name", { exact: true });
+  await expect.poll(() => name.evaluate((field) => field.matches(":focus"))).toBe(true);
   await page.getByLabel("Name", { exact: true }).fill("ä".repeat(128));
   await page.getByText("Must be at most 255 bytes in UTF-8").waitFor();
   await page.getByLabel("Name", { exact: true }).fill("build");

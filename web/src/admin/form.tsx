@@ -1,5 +1,5 @@
 /** Forms of the administration: fields, what the server said, and the way out. */
-import { type FormEvent, type ReactElement, type ReactNode, useId, useState } from "react";
+import { type FormEvent, type ReactElement, type ReactNode, useEffect, useId, useRef, useState } from "react";
 
 import { ApiError } from "../api/error.js";
 import { Button, Dialog, TextField } from "../ui/controls.js";
@@ -60,8 +60,16 @@ export function Form({
   readonly children: ReactNode;
 }): ReactElement {
   const shownAtField = fields.some((field) => fieldProblem(error, field) !== null);
+  const form = useRef<HTMLFormElement | null>(null);
+  const [tries, setTries] = useState(0);
+  useEffect(() => {
+    if (tries > 0) {
+      form.current?.querySelector<HTMLElement>("[aria-invalid='true']")?.focus();
+    }
+  }, [tries]);
   return (
     <form
+      ref={form}
       className={css.form}
       aria-label={label}
       noValidate
@@ -69,6 +77,7 @@ export function Form({
       onSubmit={(event: FormEvent) => {
         event.preventDefault();
         onSubmit();
+        setTries(tries + 1); // what is wrong is shown then, and the first of it has the focus
       }}
     >
       {children}
