@@ -8,6 +8,7 @@ import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
 import { tableLayouts } from "../parquet/layout.js";
+import type { ObjectStore } from "../store/object-store.js";
 import type { TableName } from "../tables/tables.js";
 
 /**
@@ -118,6 +119,36 @@ export async function publish(connection: Sql, scope: MergeScope, work: () => Pr
       });
     }
     throw error;
+  }
+}
+
+/**
+ * Publishes objects that are in the store. When they surely are not published, they are removed; what may be must stay:
+ * the next merge finds out, or the sweep.
+ *
+ * @param paths of those that are there by then
+ * @param work calls `begin` before it asks the database to publish them
+ * @returns what `work` does: whether they are published. @throws what `work` throws
+ */
+export async function publishStored(
+  store: ObjectStore,
+  paths: () => readonly string[],
+  work: (begin: () => void) => Promise<boolean>,
+): Promise<boolean> {
+  let published: "yes" | "no" | "unknown" = "no";
+  try {
+    const done = await work(() => {
+      published = "unknown";
+    });
+    published = done ? "yes" : "no";
+    return done;
+  } catch (error) {
+    published = isConnectionError(error) ? published : "no";
+    throw error;
+  } finally {
+    if (published === "no") {
+      await Promise.allSettled(paths().map((path) => store.remove(path)));
+    }
   }
 }
 

@@ -18,7 +18,13 @@ import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
 import { listTexts, maxListedProcesses, type MergedObject, pathsOf, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf } from "./merge-plan.js";
-import { arePublished, replacePartitions, type Replacement, selectCommonFacts } from "./merge-publish.js";
+import {
+  arePublished,
+  publishStored,
+  replacePartitions,
+  type Replacement,
+  selectCommonFacts,
+} from "./merge-publish.js";
 import { attributeCountsSql, bucketCountsSql, sliceCondition, type SourceFile } from "./merge-sql.js";
 import type { MergedPartition, MergeRequest, WatchedMergeContext } from "./merge.js";
 
@@ -209,34 +215,30 @@ async function settled(
   const { store, clock, request, scope, at } = context;
   const assertInTime = publishDeadline(clock);
   const objects: MergedObject[] = [];
-  let published: "yes" | "no" | "unknown" = "no";
-  try {
-    await write(async (object) => {
-      objects.push(object);
-      await at?.("written");
-    });
-    assertInTime();
-    const also = async (): Promise<void> => {
-      await at?.("replacing");
-      // It may have waited for rows that others had locked.
+  const done = await publishStored(
+    store,
+    () => pathsOf(objects),
+    async (begin) => {
+      await write(async (object) => {
+        objects.push(object);
+        await at?.("written");
+      });
       assertInTime();
-    };
-    const replacement = { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope, also };
-    published = "unknown";
-    published = (await publish(context, replacement)) ? "yes" : "no";
-    if (published === "no") {
-      throw new ServiceError(
-        "UNAVAILABLE",
-        "Partitions were retired or merged while they were being merged; nothing is lost, call again.",
-        { retryAfterSeconds: 1 },
-      );
-    }
-  } catch (error) {
-    // What may be published must not be removed: the next merge finds out (see the head of merge.ts).
-    if (published === "no" || !isConnectionError(error)) {
-      await Promise.allSettled(pathsOf(objects).map((path) => store.remove(path)));
-    }
-    throw error;
+      const also = async (): Promise<void> => {
+        await at?.("replacing");
+        // It may have waited for rows that others had locked.
+        assertInTime();
+      };
+      begin();
+      return publish(context, { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope, also });
+    },
+  );
+  if (!done) {
+    throw new ServiceError(
+      "UNAVAILABLE",
+      "Partitions were retired or merged while they were being merged; nothing is lost, call again.",
+      { retryAfterSeconds: 1 },
+    );
   }
   await at?.("replaced");
   return [

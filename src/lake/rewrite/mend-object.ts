@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-import { isConnectionError, type Sql } from "../../db/sql.js";
+import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { asRefused, isOutage } from "../bad-objects.js";
 import { mendPages } from "../parquet/mend-pages.js";
@@ -17,6 +17,7 @@ import { bringObjects } from "../merge/local-objects.js";
 import type { MergeContext } from "../merge/merge.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import type { MergeSource } from "../merge/merge-plan.js";
+import { publishStored } from "../merge/merge-publish.js";
 import { everyValueSql } from "../merge/merge-sql.js";
 
 /** A partition whose object nobody can read. */
@@ -74,7 +75,6 @@ export async function putMended(
   const directory = dirname(store.localPath(path) ?? join(root, path));
   const temporary = join(directory, `.${partitionId}.mend.tmp`);
   const assertInTime = publishDeadline(clock);
-  let published: "yes" | "no" | "unknown" = "no";
   try {
     makeDirectory(directory);
     await writeFile(temporary, bytes);
@@ -82,18 +82,17 @@ export async function putMended(
       return null;
     }
     const object = { partitionId, path, ...(await settleObject(store, path, temporary)) };
-    published = "unknown";
-    published = (await replace(object, assertInTime)) ? "yes" : "no";
-    return published === "yes" ? object : "stays";
-  } catch (error) {
-    // What may be published must not be removed; the sweep decides later.
-    published = isConnectionError(error) ? published : "no";
-    throw error;
+    const done = await publishStored(
+      store,
+      () => [path],
+      (begin) => {
+        begin();
+        return replace(object, assertInTime);
+      },
+    );
+    return done ? object : "stays";
   } finally {
     rmSync(temporary, { force: true });
-    if (published === "no") {
-      await Promise.allSettled([store.remove(path)]);
-    }
   }
 }
 

@@ -9,7 +9,7 @@
  * somebody else has it (merge-lock.ts); and a merge that has taken an object finds it gone, as this does when a merge was
  * first.
  */
-import { isConnectionError, type Sql } from "../../db/sql.js";
+import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
 import { engineError } from "../engine-error.js";
@@ -19,7 +19,7 @@ import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
 import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
-import { replacePartitions } from "../merge/merge-publish.js";
+import { publishStored, replacePartitions } from "../merge/merge-publish.js";
 import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
 import { publishDeadline } from "../publish-deadline.js";
 import type { TableName } from "../tables/tables.js";
@@ -160,40 +160,34 @@ async function rewriteObject(
   const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows } as const;
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const assertInTime = publishDeadline(clock);
-  let published: "yes" | "no" | "unknown" = "no";
-  try {
-    await at?.("written");
-    assertInTime();
-    published = "unknown";
-    const done = await replacePartitions(connection, {
-      viewSet,
-      audience,
-      level,
-      widthSeconds: source.bucketSeconds,
-      sources: [source],
-      objects,
-      ...(receivedSince === undefined ? {} : { receivedSince }),
-      scope: { viewSet },
-      ...(before === undefined ? {} : { before }),
-      also: async (transaction) => {
-        await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
-        await at?.("replacing");
-        // It may have waited for rows that others had locked.
-        assertInTime();
-      },
-    });
-    published = done ? "yes" : "no";
-  } catch (error) {
-    // What may be published must not be removed; the sweep decides later.
-    published = isConnectionError(error) ? published : "no";
-    throw error;
-  } finally {
-    if (published === "no") {
-      await Promise.allSettled(pathsOf(objects).map((path) => store.remove(path)));
-    }
-  }
+  const done = await publishStored(
+    store,
+    () => pathsOf(objects),
+    async (begin) => {
+      await at?.("written");
+      assertInTime();
+      begin();
+      return replacePartitions(connection, {
+        viewSet,
+        audience,
+        level,
+        widthSeconds: source.bucketSeconds,
+        sources: [source],
+        objects,
+        ...(receivedSince === undefined ? {} : { receivedSince }),
+        scope: { viewSet },
+        ...(before === undefined ? {} : { before }),
+        also: async (transaction) => {
+          await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
+          await at?.("replacing");
+          // It may have waited for rows that others had locked.
+          assertInTime();
+        },
+      });
+    },
+  );
   await at?.("replaced");
-  return published === "yes";
+  return done;
 }
 
 /** Words an error of DuckDB's. */
