@@ -145,7 +145,9 @@ export class DecodeContext {
     this.blockRoom = blockRoom;
     this.decodedBytes = 0;
     this.blocks = 0;
-    this.#largeProcesses.clear();
+    if (this.#largeProcesses.size > 0) {
+      this.#largeProcesses.clear(); // it makes a new table, even when there is nothing in it
+    }
     this.records = 0;
     this.rejected = 0;
     this.rejectedReason = null;

@@ -247,17 +247,42 @@ export class ResourceReader {
   }
 }
 
-/** Puts attributes of the unfinished value, each `,"name":value`, in the order of their names; equal ones stay as sent. */
+const quote = 0x22;
+const colon = 0x3a;
+
+/**
+ * Which of two attributes, each `,"name":value`, comes first by the bytes of its name: below zero for the one at `a`. Where
+ * thousands of processes send in turn it runs for each request, so it copies nothing.
+ */
+function compareNames(bytes: Uint8Array, a: number, b: number): number {
+  for (let at = 2; ; at++) {
+    const x = bytes[a + at]!;
+    const y = bytes[b + at]!;
+    const isEndOfA = x === quote && bytes[a + at + 1] === colon;
+    const isEndOfB = y === quote && bytes[b + at + 1] === colon;
+    if (isEndOfA || isEndOfB) {
+      return Number(isEndOfB) - Number(isEndOfA);
+    }
+    if (x !== y) {
+      return x - y;
+    }
+  }
+}
+
+/** Puts the attributes of the unfinished value in the order of their names; equal ones stay as sent. */
 function sortAttributes(json: Utf8Column, starts: readonly number[]): void {
-  const text = Buffer.from(json.bytes.slice(0, json.byteLength).buffer);
-  const parts = starts.map((start, i) => {
-    const part = text.subarray(start, starts[i + 1]);
-    return { name: part.subarray(0, part.indexOf('":', 2)), part };
-  });
-  let at = starts[0] ?? 0;
-  for (const { part } of parts.toSorted((a, b) => a.name.compare(b.name))) {
-    json.bytes.set(part, at);
-    at += part.length;
+  const { bytes, byteLength } = json;
+  if (starts.every((start, i) => i === 0 || compareNames(bytes, starts[i - 1]!, start) <= 0)) {
+    return;
+  }
+  const order = starts.map((_, i) => i).toSorted((a, b) => compareNames(bytes, starts[a]!, starts[b]!));
+  const sent = bytes.slice(0, byteLength);
+  let to = starts[0]!;
+  for (const index of order) {
+    const end = starts[index + 1] ?? byteLength;
+    for (let from = starts[index]!; from < end; from++) {
+      bytes[to++] = sent[from]!;
+    }
   }
 }
 
