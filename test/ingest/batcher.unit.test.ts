@@ -1,118 +1,15 @@
-/** The batcher's rules, with an encoder and a committer whose answers the test decides. */
+/** The batcher's rules. */
 import { setImmediate as turn } from "node:timers/promises";
 
 import { describe, expect, test } from "vitest";
 
-import { Batcher, type EncodedBatch } from "../../src/ingest/batcher.js";
-import { type IngestResult, type PendingRequest, requestCode } from "../../src/ingest/request.js";
-import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
-import type { CommitOutcome } from "../../src/lake/committer.js";
-import { createManualClock } from "../helpers/manual-clock.js";
+import { type Encoding, startBatcher } from "../helpers/ingest/batcher.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { createMetrics } from "../../src/runtime/metrics.js";
 import { ThreadDiedError } from "../../src/runtime/threads/task-thread.js";
-
-interface Encoding {
-  readonly names: readonly string[];
-  readonly excluded: readonly string[];
-  readonly large: boolean;
-  /**
-   * @param names of the blocks that are stored.
-   * @param without the requests that there was no room for
-   * @param kind how they are told
-   */
-  readonly done: (names?: readonly string[], without?: readonly string[], kind?: "unavailable" | "large") => void;
-  readonly fail: (error: Error) => void;
-}
-
-interface Committing {
-  readonly commit: SegmentCommit;
-  readonly large: boolean | undefined;
-  readonly assertInTime: (() => void) | undefined;
-  readonly done: (outcome: CommitOutcome) => void;
-}
-
-/** One block and one object per request that is not excluded, named like the request. */
-function commitOf(names: readonly string[]): SegmentCommit {
-  return {
-    processes: [],
-    streams: [],
-    blocks: names.map((blockId) => ({ blockId })),
-    partitions: names.map((name) => ({ path: `${name}.parquet` })),
-  } as unknown as SegmentCommit;
-}
-
-function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number } = {}) {
-  const clock = createManualClock();
-  const encodings: Encoding[] = [];
-  const commits: Committing[] = [];
-  const removed: string[] = [];
-  const answers = new Map<string, IngestResult[]>();
-  const names = new Map<PendingRequest, string>();
-  const batcher = new Batcher({
-    encoder: {
-      concurrency: o.workers ?? 1,
-      healthy: true,
-      encode: (requests, excludedBlocks, large) =>
-        new Promise<EncodedBatch>((resolve, reject) => {
-          const own = requests.map((request) => names.get(request) ?? "");
-          encodings.push({
-            names: own,
-            excluded: [...excludedBlocks],
-            large,
-            fail: reject,
-            done: (stored = own, without = [], kind = "unavailable") => {
-              resolve({
-                underclaims: [],
-                commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
-                result: (index) =>
-                  without.includes(own[index] ?? "")
-                    ? { kind, retryAfterSeconds: 1 }
-                    : { kind: "stored", records: 1, rejected: 0, rejectedReason: null, droppedAttributes: 0 },
-              });
-            },
-          });
-        }),
-    },
-    committer: {
-      commit: (commit, assertInTime, large) =>
-        new Promise((resolve) => {
-          commits.push({ commit, assertInTime, large, done: resolve });
-        }),
-    },
-    removeObject: (path) => {
-      removed.push(path);
-      return Promise.resolve();
-    },
-    maxBatchBytes: o.maxBatchBytes ?? 800,
-    clock,
-    logger: createSilentLogger(),
-    metrics: createMetrics(),
-    ...(o.maxRounds === undefined ? {} : { maxRounds: o.maxRounds }),
-  });
-  const submit = (name: string, length = 10): void => {
-    const request: PendingRequest = {
-      buffer: new SharedArrayBuffer(1),
-      offset: 0,
-      length,
-      code: requestCode(1, "protobuf", "identity"),
-      audience: null,
-      answer: (result) => {
-        answers.set(name, [...(answers.get(name) ?? []), result]);
-      },
-    };
-    names.set(request, name);
-    batcher.submit(request);
-  };
-  const kinds = (): Record<string, string[]> =>
-    Object.fromEntries([...answers].map(([name, all]) => [name, all.map(({ kind }) => kind)]));
-  return { batcher, clock, encodings, commits, removed, submit, kinds };
-}
 
 describe("closing a batch", () => {
   test("requests of one turn share a batch, later ones wait until the worker is free", async () => {
-    const { submit, encodings } = setUp();
+    const { submit, encodings } = startBatcher();
     submit("a");
     submit("b");
     await turn();
@@ -130,7 +27,7 @@ describe("closing a batch", () => {
   });
 
   test("a batch holds no more than its limit, and a larger request is alone", async () => {
-    const { submit, encodings } = setUp({ workers: 4 });
+    const { submit, encodings } = startBatcher({ workers: 4 });
     submit("large", 5000);
     submit("a", 500);
     submit("b", 300);
@@ -140,7 +37,7 @@ describe("closing a batch", () => {
   });
 
   test("a free second worker waits until enough is queued", async () => {
-    const { submit, encodings } = setUp({ workers: 2 });
+    const { submit, encodings } = startBatcher({ workers: 2 });
     submit("a");
     await turn();
     submit("b", 99);
@@ -152,7 +49,7 @@ describe("closing a batch", () => {
   });
 
   test("a batch that takes long to encode holds up others only for a moment", async () => {
-    const { submit, clock, encodings } = setUp({ workers: 3 });
+    const { submit, clock, encodings } = startBatcher({ workers: 3 });
     submit("slow");
     await turn();
     submit("a");
@@ -179,7 +76,7 @@ describe("closing a batch", () => {
   });
 
   test("a batch waits while more bytes than it holds are being committed", async () => {
-    const { submit, encodings, commits } = setUp();
+    const { submit, encodings, commits } = startBatcher();
     const encoded = async (): Promise<void> => {
       await turn();
       encodings.at(-1)?.done();
@@ -207,7 +104,7 @@ describe("closing a batch", () => {
 
 describe("answering", () => {
   test("nothing is answered before the commit, and everything once after it", async () => {
-    const { submit, encodings, commits, kinds } = setUp();
+    const { submit, encodings, commits, kinds } = startBatcher();
     submit("a");
     submit("b");
     await turn();
@@ -220,7 +117,7 @@ describe("answering", () => {
   });
 
   test("the time in which a batch may be published begins before it is encoded", async () => {
-    const { submit, clock, encodings, commits } = setUp();
+    const { submit, clock, encodings, commits } = startBatcher();
     submit("a");
     await turn();
     clock.advance(20 * 60_000);
@@ -232,7 +129,7 @@ describe("answering", () => {
   });
 
   test("a batch with nothing to store is answered without a commit", async () => {
-    const { submit, encodings, commits, kinds } = setUp();
+    const { submit, encodings, commits, kinds } = startBatcher();
     submit("empty");
     await turn();
     encodings[0]?.done([]);
@@ -242,7 +139,7 @@ describe("answering", () => {
   });
 
   test("duplicates: the batch is encoded again without them, and its objects removed", async () => {
-    const { submit, encodings, commits, removed, kinds } = setUp();
+    const { submit, encodings, commits, removed, kinds } = startBatcher();
     submit("old");
     submit("new");
     await turn();
@@ -261,7 +158,7 @@ describe("answering", () => {
   });
 
   test("duplicates in every round end in 503 after a bounded number of rounds", async () => {
-    const { submit, encodings, commits, kinds } = setUp({ maxRounds: 2 });
+    const { submit, encodings, commits, kinds } = startBatcher({ maxRounds: 2 });
     submit("a");
     submit("b");
     submit("c");
@@ -278,7 +175,7 @@ describe("answering", () => {
 });
 
 test("requests that the segment of their batch had no room for are in the next one, and answered once", async () => {
-  const { batcher, submit, encodings, commits, kinds } = setUp();
+  const { batcher, submit, encodings, commits, kinds } = startBatcher();
   submit("a");
   submit("b");
   submit("c");
@@ -301,7 +198,7 @@ test("requests that the segment of their batch had no room for are in the next o
 });
 
 test("requests that there was no room for are not encoded again when others of their batch are duplicates", async () => {
-  const { submit, encodings, commits, kinds } = setUp({ workers: 2 });
+  const { submit, encodings, commits, kinds } = startBatcher({ workers: 2 });
   submit("a");
   submit("b");
   submit("c");
@@ -329,7 +226,7 @@ test("requests that there was no room for are not encoded again when others of t
 });
 
 test("large requests are stored beside the others, one batch at a time", async () => {
-  const { batcher, submit, encodings, commits, kinds } = setUp({ workers: 2 });
+  const { batcher, submit, encodings, commits, kinds } = startBatcher({ workers: 2 });
   submit("large 1", 300);
   submit("small 1");
   await turn();
@@ -372,7 +269,7 @@ test("large requests are stored beside the others, one batch at a time", async (
 
 describe("failures", () => {
   test("a commit without a database: 503, the objects stay, new bodies are refused for a moment", async () => {
-    const { batcher, clock, submit, encodings, commits, removed, kinds } = setUp();
+    const { batcher, clock, submit, encodings, commits, removed, kinds } = startBatcher();
     submit("a");
     await turn();
     encodings[0]?.done();
@@ -387,7 +284,7 @@ describe("failures", () => {
   });
 
   test("storage that takes one batch now and then is not storing, until most are taken or none was tried", async () => {
-    const { batcher, clock, submit, encodings, commits } = setUp();
+    const { batcher, clock, submit, encodings, commits } = startBatcher();
     const outcome = async (kind: "committed" | "unavailable"): Promise<void> => {
       submit(`request ${encodings.length}`);
       await turn();
@@ -413,7 +310,7 @@ describe("failures", () => {
   });
 
   test("storage that fails a batch gives it 503 and no other", async () => {
-    const { submit, encodings, commits, kinds } = setUp();
+    const { submit, encodings, commits, kinds } = startBatcher();
     submit("a");
     await turn();
     submit("b");
@@ -428,7 +325,10 @@ describe("failures", () => {
   });
 
   /** Stores all but `bad`, whose batches fail; tells how often it was tried. */
-  async function storeBeside(lab: ReturnType<typeof setUp>, fail: (encoding: Encoding) => void): Promise<number> {
+  async function storeBeside(
+    lab: ReturnType<typeof startBatcher>,
+    fail: (encoding: Encoding) => void,
+  ): Promise<number> {
     for (const name of ["a", "b", "bad", "c", "d"]) {
       lab.submit(name);
     }
@@ -462,7 +362,7 @@ describe("failures", () => {
   }
 
   test("a request that trips over a defect gets 500 alone; its neighbours are stored", async () => {
-    const lab = setUp();
+    const lab = startBatcher();
     const tries = await storeBeside(lab, (encoding) => encoding.fail(new TypeError("defect")));
     // Of five, of three, and alone.
     expect(tries).toBe(3);
@@ -470,7 +370,7 @@ describe("failures", () => {
   });
 
   test("a request that its thread dies of gets 500 when it did so twice alone; its neighbours are stored", async () => {
-    const lab = setUp();
+    const lab = startBatcher();
     const tries = await storeBeside(lab, (encoding) => encoding.fail(new ThreadDiedError("out of memory")));
     expect(tries).toBe(4);
     expect(lab.kinds()).toEqual({ a: ["stored"], b: ["stored"], bad: ["internal"], c: ["stored"], d: ["stored"] });
@@ -478,7 +378,7 @@ describe("failures", () => {
   });
 
   test("a request that was alone when its thread died once is stored", async () => {
-    const lab = setUp();
+    const lab = startBatcher();
     let dies = true;
     await storeBeside(lab, (encoding) => {
       if (dies && encoding.names.length === 1) {
@@ -494,7 +394,7 @@ describe("failures", () => {
   });
 
   test("rows that the database refuses are narrowed down in the same way", async () => {
-    const { submit, encodings, commits, removed, kinds } = setUp();
+    const { submit, encodings, commits, removed, kinds } = startBatcher();
     submit("bad");
     await turn();
     encodings[0]?.done();
@@ -508,7 +408,7 @@ describe("failures", () => {
 
 describe("waiting for senders that were answered", () => {
   /** Stores requests as one batch that takes so long. */
-  async function store(lab: ReturnType<typeof setUp>, names: readonly string[], tookMs: number): Promise<void> {
+  async function store(lab: ReturnType<typeof startBatcher>, names: readonly string[], tookMs: number): Promise<void> {
     const { length } = lab.encodings;
     names.forEach((name) => {
       lab.submit(name);
@@ -522,7 +422,7 @@ describe("waiting for senders that were answered", () => {
   }
 
   test("goes on until as many are back", async () => {
-    const lab = setUp();
+    const lab = startBatcher();
     await store(lab, ["a", "b"], 8);
     lab.submit("c");
     await turn();
@@ -533,7 +433,7 @@ describe("waiting for senders that were answered", () => {
   });
 
   test("counts what was queued when they were answered", async () => {
-    const lab = setUp();
+    const lab = startBatcher();
     lab.submit("a");
     lab.submit("b");
     await turn();
@@ -556,7 +456,7 @@ describe("waiting for senders that were answered", () => {
     { tookMs: 8, waitMs: 2 },
     { tookMs: 1000, waitMs: 5 },
   ])("ends after $waitMs ms when a batch took $tookMs ms", async ({ tookMs, waitMs }) => {
-    const lab = setUp();
+    const lab = startBatcher();
     await store(lab, ["a", "b"], tookMs);
     lab.submit("c");
     await turn();
@@ -568,19 +468,19 @@ describe("waiting for senders that were answered", () => {
   });
 
   test("does not hold up a sender who is alone, nor many bytes, nor a stop", async () => {
-    const alone = setUp();
+    const alone = startBatcher();
     await store(alone, ["a"], 8);
     alone.submit("b");
     await turn();
     expect(alone.encodings[1]?.names).toEqual(["b"]);
 
-    const large = setUp();
+    const large = startBatcher();
     await store(large, ["a", "b"], 8);
     large.submit("c", 100);
     await turn();
     expect(large.encodings[1]?.names).toEqual(["c"]);
 
-    const stopped = setUp();
+    const stopped = startBatcher();
     await store(stopped, ["a", "b"], 8);
     stopped.submit("c");
     await turn();
@@ -593,7 +493,7 @@ describe("waiting for senders that were answered", () => {
 
 describe("life", () => {
   test("stop answers what was submitted, refuses the rest, and then resolves", async () => {
-    const { batcher, submit, encodings, commits, kinds } = setUp();
+    const { batcher, submit, encodings, commits, kinds } = startBatcher();
     submit("a");
     let stopped = false;
     const stopping = batcher.stop().then(() => {
@@ -612,7 +512,7 @@ describe("life", () => {
   });
 
   test("time without an answer counts only while somebody waits", async () => {
-    const { batcher, clock, submit } = setUp();
+    const { batcher, clock, submit } = startBatcher();
     clock.advance(5000);
     expect(batcher.stalledMs).toBe(0);
     submit("a");

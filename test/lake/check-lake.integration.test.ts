@@ -28,6 +28,7 @@ import { ServiceError } from "../../src/runtime/errors.js";
 import { onBrokenDisk } from "../helpers/lake/broken-disk.js";
 import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { storeWith } from "../helpers/lake/store-with.js";
 import { addAged, askErasure, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
 let lab: MergeLab;
@@ -151,18 +152,10 @@ it("tells of an object that the system does not let it read, and leaves it in th
   await add("two");
   const { store } = lab.context;
   // As when its mount goes away right after it was listed.
-  const gone: ObjectStore = {
-    uri: store.uri,
-    put: (where, chunks) => store.put(where, chunks),
-    putParts: (where, parts) => store.putParts(where, parts),
-    remove: (where) => store.remove(where),
-    probe: () => store.probe(),
-    probeReads: () => store.probeReads(),
-    size: (where, signal) => store.size(where, signal),
-    list: (prefix) => store.list(prefix),
+  const gone = storeWith(store, {
     localPath: (where) => `${store.localPath(where)}${where === relative ? ".gone" : ""}`,
     remote: null,
-  };
+  });
   for (const deep of [false, true]) {
     const report = await checkLake({ ...lab.context, store: gone }, { repair: true, deep });
     expect(problems(report)).toEqual([`unreadable ${relative}`]);

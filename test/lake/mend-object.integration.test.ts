@@ -15,12 +15,13 @@ import { encodeTable } from "../../src/lake/parquet/write.js";
 import { ByteBuffer } from "../../src/lake/parquet/byte-buffer.js";
 import { mendPages } from "../../src/lake/parquet/mend-pages.js";
 import { sweepRetired } from "../../src/lake/retire.js";
-import type { ObjectStore, RemoteObjects } from "../../src/lake/store/object-store.js";
+import type { RemoteObjects } from "../../src/lake/store/object-store.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { commitLogs } from "../helpers/lake/lake-commit.js";
 import type { LeafColumn } from "../../src/lake/tables/columns.js";
 import { createColumns, tables } from "../../src/lake/tables/tables.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { storeWith } from "../helpers/lake/store-with.js";
 import { pushValue } from "../helpers/lake/lake-rows.js";
 import { askErasure, publishedValues, taskContext } from "../helpers/lake/lake-tasks.js";
 import { fixed64, message, text, varintField } from "../helpers/otlp/otlp-bodies.js";
@@ -182,18 +183,7 @@ it("mends objects of a bucket, and goes on where one is gone when it is read aga
     },
     verify: () => Promise.resolve(),
   };
-  const bucket: ObjectStore = {
-    uri: store.uri,
-    put: (where, chunks) => store.put(where, chunks),
-    putParts: (where, parts) => store.putParts(where, parts),
-    remove: (where) => store.remove(where),
-    probe: () => store.probe(),
-    probeReads: () => store.probeReads(),
-    size: (where, signal) => store.size(where, signal),
-    list: (prefix) => store.list(prefix),
-    localPath: () => null,
-    remote,
-  };
+  const bucket = storeWith(store, { localPath: () => null, remote });
   const context = { ...lab.limited({}), unstampedAudience: "public", store: bucket, root };
   const report = problems(await checkLake(context, { repair: true, deep: true }));
   expect(report.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toMatchObject([

@@ -133,7 +133,7 @@ describe("reading", () => {
     [64, 16],
     [64, 40],
   ])(
-    "fetches hardly a block twice when memory has %i of them for %i readers, and no disk has any",
+    "fetches hardly a block twice when memory has %i of them for %i readers, and no disk has one",
     async (blocks, readers) => {
       await cache.stop();
       await open({ memory: blocks * blockBytes, disk: null });

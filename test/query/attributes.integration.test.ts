@@ -78,7 +78,7 @@ describe("an attribute", () => {
     ).toEqual([{ a: null, b: null, c: null, d: null }]);
   });
 
-  it.each(names.map((name, i) => [name, i] as const))("has any name: %j", async (name, i) => {
+  it.each(names.map((name, i) => [name, i] as const))("has whatever name: %j", async (name, i) => {
     const wanted = [{ a: `value ${i}`, b: `value ${i}` }];
     const of = (text: string): string =>
       `SELECT DISTINCT attr(process_properties, ${text}) AS a, property_get(process_properties, ${text}) AS b FROM log_entries`;

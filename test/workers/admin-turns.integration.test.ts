@@ -1,32 +1,16 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { ServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { createMetrics } from "../../src/runtime/metrics.js";
-import { type AdminPool, startAdminPool } from "../../src/workers/admin-client.js";
+import type { AdminPool } from "../../src/workers/admin-client.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { startTestAdminPool } from "../helpers/servers/admin-pool.js";
 
 let database: TestDatabase;
 let pool: AdminPool;
 
-const startPool = (turnMs?: number): Promise<AdminPool> =>
-  startAdminPool({
-    ...(turnMs === undefined ? {} : { turnMs }),
-    connectionString: database.connectionString,
-    policy: {
-      selfServiceMint: false,
-      maxClaimsPerCaller: 1,
-      maxKeysPerCaller: 1,
-      defaultAudience: "public",
-      reservedAudiences: new Set(),
-    },
-    logger: createSilentLogger(),
-    metrics: createMetrics(),
-  });
-
 beforeAll(async () => {
   database = await createTestDatabase();
-  pool = await startPool();
+  pool = await startTestAdminPool(database.connectionString);
 });
 afterAll(async () => {
   await pool.stop();
@@ -72,7 +56,7 @@ it("refuses calls of who has the most that wait, and nobody else's", async () =>
 });
 
 it("waits for a turn no longer than for a connection", async () => {
-  const other = await startPool(100);
+  const other = await startTestAdminPool(database.connectionString, 100);
   await database.sql.begin(async (tx) => {
     await tx`lock table group_members in access exclusive mode`;
     let answered = 0;

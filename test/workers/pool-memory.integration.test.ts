@@ -12,12 +12,12 @@ import { requestCode } from "../../src/ingest/request.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { startAdminPool } from "../../src/workers/admin-client.js";
 import { startEncodePool } from "../../src/workers/encode-client.js";
 import { effort } from "../helpers/effort.js";
 import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend } from "../helpers/query/query-backend.js";
+import { startTestAdminPool } from "../helpers/servers/admin-pool.js";
 
 const tasks = effort(10_000, 100_000);
 const warmUp = effort(2_000, 10_000);
@@ -74,18 +74,7 @@ it(`${tasks} batches through the encode pool leave the heap as it was`, async ()
 it(`${tasks} calls through the admin pool leave the heap as it was`, async () => {
   const database = await createTestDatabase({ migrate: false });
   stops.push(() => database.drop());
-  const pool = await startAdminPool({
-    connectionString: database.connectionString,
-    policy: {
-      selfServiceMint: false,
-      maxClaimsPerCaller: 1,
-      maxKeysPerCaller: 1,
-      defaultAudience: "public",
-      reservedAudiences: new Set(),
-    },
-    logger,
-    metrics: createMetrics(),
-  });
+  const pool = await startTestAdminPool(database.connectionString);
   stops.push(() => pool.stop());
   expect(await growth(() => pool.probe())).toBeLessThan(slackBytes);
 }, 300_000);

@@ -1,6 +1,6 @@
 /**
  * A statement's rows as FlightData messages: chunks are fetched, converted where that changes anything, joined, and
- * written when they fill a message. DuckDB computes ahead on its other threads, if it has any.
+ * written when they fill a message. DuckDB computes ahead on its other threads, where it has some.
  */
 import type { MessageSlots } from "../message-slots.js";
 import type { EngineStep } from "../protocol.js";

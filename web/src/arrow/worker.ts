@@ -101,7 +101,7 @@ async function decode(id: number, messages: ByteQueue): Promise<void> {
   const batches = await RecordBatchReader.from(messages);
   await batches.open();
   if (batches.schema === undefined) {
-    return; // it failed before there was any
+    return; // it failed before there was one
   }
   post({ kind: "schema", id, fields: batches.schema.fields.map(fieldOf) });
   for await (const batch of batches) {
