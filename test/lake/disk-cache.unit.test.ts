@@ -332,6 +332,23 @@ it("makes room for all who find the disk full at once", async () => {
   held.release(false);
 });
 
+it("does not fetch again and again into a full disk because others make room for themselves", async () => {
+  await reopen(20);
+  let other = await cache.hold([wanted("0")], never);
+  let tries = 0;
+  const full = wanted("a", 10, async () => {
+    if (++tries === 10) {
+      return;
+    }
+    other.release(false);
+    other = await cache.hold([wanted(String(tries))], never);
+    throw Object.assign(new Error("no room"), { code: "ENOSPC" });
+  });
+  await expect(cache.hold([full], never)).rejects.toThrow();
+  expect(tries).toBe(2);
+  other.release(false);
+});
+
 it("says so when somebody removes its files, and goes on by itself", async () => {
   const removed = wanted("t/a", 10, () => rm(path.join(directory, "cache", "t"), { recursive: true }));
   await expect(cache.hold([removed], never)).rejects.toMatchObject({
