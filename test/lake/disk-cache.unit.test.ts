@@ -344,7 +344,7 @@ it("does not fetch again and again into a full disk because others make room for
     other = await cache.hold([wanted(String(tries))], never);
     throw Object.assign(new Error("no room"), { code: "ENOSPC" });
   });
-  await expect(cache.hold([full], never)).rejects.toThrow();
+  await expect(cache.hold([full], never)).rejects.toThrow("the cache of the lake cannot be written");
   expect(tries).toBe(2);
   other.release(false);
 });
