@@ -15,6 +15,26 @@ const headings = Object.fromEntries(
   ]),
 );
 
+/** React and browsers go down a tree by calling themselves: how deep they get differs between them. Lists count twice. */
+const maxDepth = 100;
+
+interface Branch {
+  readonly children?: readonly Branch[];
+}
+
+/** Refuses a text that nests deeper than {@link maxDepth}. */
+function shallow() {
+  return (tree: Branch): void => {
+    let level: readonly Branch[] = [tree];
+    for (let depth = 0; level.length > 0; depth++) {
+      if (depth > maxDepth) {
+        throw new RangeError(`more than ${maxDepth} levels of Markdown`);
+      }
+      level = level.flatMap(({ children = [] }) => children);
+    }
+  };
+}
+
 /** Of longer text the parser may take many seconds: its time grows with the square. In characters. */
 const maxLength = 10_000;
 
@@ -59,7 +79,7 @@ function Formatted({ text }: { readonly text: string }): ReactElement {
   return (
     <div className={css.markdown}>
       <ReactMarkdown
-        remarkPlugins={[gfm]}
+        remarkPlugins={[gfm, shallow]}
         components={{
           ...headings,
           a: ({ href, children }) => (
