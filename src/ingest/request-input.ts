@@ -60,7 +60,8 @@ export class RequestInput {
       this.release();
       for (const part of parts) {
         this.#append(part);
-        freeHuge(part);
+        // It may be the filled part of a larger buffer.
+        freeHuge(new Uint8Array(part.buffer));
       }
     }
     this.#inflatedBytes = this.#end - this.#start;
@@ -73,6 +74,7 @@ export class RequestInput {
 
   /** Forgets the input, and gives back memory beyond measure. */
   release(): void {
+    this.#transcoder.release();
     if (this.#memory.length > keptBytes) {
       this.#replaceMemory(new Uint8Array(headroom + initialBytes + slack));
     }

@@ -6,6 +6,7 @@
  * a length of more than 127 bytes moves the message up by the bytes it lacks. That is a copy within the
  * cache for most messages and keeps every length minimal.
  */
+import { freeHuge } from "../runtime/free-buffer.js";
 import { headroom, slack } from "./protobuf-reader.js";
 
 /** A buffer that grows, with `headroom` in front and `slack` behind what is written. */
@@ -14,9 +15,11 @@ export class ProtobufWriter {
   view: DataView;
   /** Write cursor: where the next byte goes. The output starts at `headroom`. */
   at = headroom;
+  readonly #initialBytes: number;
 
   constructor(capacityBytes = 16 * 1024) {
-    this.bytes = new Uint8Array(headroom + capacityBytes + slack);
+    this.#initialBytes = headroom + capacityBytes + slack;
+    this.bytes = new Uint8Array(this.#initialBytes);
     this.view = new DataView(this.bytes.buffer);
   }
 
@@ -25,14 +28,12 @@ export class ProtobufWriter {
     return this.bytes.subarray(headroom, this.at);
   }
 
-  /** Starts over; memory beyond `keepBytes` is given back. */
+  /** Starts over; memory of more than `keepBytes` is given back. */
   reset(keepBytes: number): void {
     this.at = headroom;
-    if (this.bytes.length <= keepBytes + headroom + slack) {
-      return;
+    if (this.bytes.length > keepBytes) {
+      this.#replaceBytes(new Uint8Array(this.#initialBytes));
     }
-    this.bytes = new Uint8Array(headroom + keepBytes + slack);
-    this.view = new DataView(this.bytes.buffer);
   }
 
   /** Makes room for `count` more bytes. `bytes` may be another array afterwards. */
@@ -43,8 +44,7 @@ export class ProtobufWriter {
     }
     const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2));
     grown.set(this.bytes.subarray(0, this.at));
-    this.bytes = grown;
-    this.view = new DataView(grown.buffer);
+    this.#replaceBytes(grown);
   }
 
   /** A field's tag. @param field number, @param type wire type. */
@@ -134,5 +134,11 @@ export class ProtobufWriter {
     this.at = mark;
     this.varint32(length);
     this.at = stop;
+  }
+
+  #replaceBytes(bytes: Uint8Array<ArrayBuffer>): void {
+    freeHuge(this.bytes);
+    this.bytes = bytes;
+    this.view = new DataView(bytes.buffer);
   }
 }

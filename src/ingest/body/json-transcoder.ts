@@ -51,7 +51,7 @@ const comma = 0x2c;
 const colon = 0x3a;
 const quote = 0x22;
 
-/** See the head of this file. One for the life of a worker; it keeps its memory. */
+/** See the head of this file. One for the life of a worker; it keeps its memory, up to a size. */
 export class JsonTranscoder {
   readonly #maxDepth: number;
   readonly #types = createRequestTypes();
@@ -70,14 +70,13 @@ export class JsonTranscoder {
 
   /**
    * Transcodes the request in `bytes[start, end)`; overwrites the slack behind it.
-   * @returns the writer with the protobuf, good until the next call. Throws MalformedError.
+   * @returns the writer with the protobuf, good until the next call, or release. Throws MalformedError.
    */
   transcode(signal: OtlpSignal, bytes: Uint8Array, start: number, end: number): ProtobufWriter {
     bytes.fill(0, end, end + jsonSentinelBytes);
     const scanner = this.#scanner;
     scanner.attach(bytes, start);
-    this.#out.reset(keptBytes);
-    this.#scratch.reset(keptBytes);
+    this.release();
     scanner.peek();
     this.#message(this.#types[signal - 1]!, 0);
     scanner.peek();
@@ -85,6 +84,12 @@ export class JsonTranscoder {
       throw scanner.malformed("something follows the JSON value");
     }
     return this.#out;
+  }
+
+  /** Forgets the last request, and gives back memory beyond measure. */
+  release(): void {
+    this.#out.reset(keptBytes);
+    this.#scratch.reset(keptBytes);
   }
 
   /** Writes the fields of a message object that begins here. */
