@@ -7,6 +7,9 @@ import { cancelled, clientClosed, noConnection } from "./flight-sql-error.js";
 /** As long as gRPC gives an attempt to connect at least ("gRPC Connection Backoff Protocol"). */
 const defaultConnectTimeoutMs = 20_000;
 
+/** The library would wait for two minutes in the end, and until then fail calls to a server that is back. */
+const mostBetweenAttemptsMs = 5000;
+
 /** How to connect. */
 export interface FlightConnectionOptions {
   readonly uri: string;
@@ -40,6 +43,7 @@ export class FlightConnection {
       // A proxy for the world outside must not get to see loopback traffic.
       ...(loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       "grpc.keepalive_time_ms": 30_000,
+      "grpc.max_reconnect_backoff_ms": mostBetweenAttemptsMs,
       // Else connections to one address share a socket, and with it the calls that a server takes of one.
       "grpc.use_local_subchannel_pool": 1,
     });

@@ -24,14 +24,15 @@ function message(text: string): Buffer {
 }
 
 /** A server whose answers the test gives by hand: a call comes as its stream. */
-async function startServer() {
+async function startServer(port = 0) {
   const server = createServer();
   const call = once(server, "stream") as Promise<[ServerHttp2Stream]>;
   const session = once(server, "session") as Promise<[Http2Session]>;
-  server.listen(0, "127.0.0.1");
+  server.listen(port, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => void server.close());
-  return { call, session, uri: `grpc://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const address = server.address() as AddressInfo;
+  return { call, session, port: address.port, uri: `grpc://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
 /** A call whose first frame was read. */
@@ -68,4 +69,20 @@ it("a call that was given up does not hold the connection, although nobody reads
   calls.close();
   controller.abort();
   expect(await connectionEnd).toEqual([]);
+});
+
+it("a server that was away for minutes is found again within seconds", async () => {
+  const { uri, port, close } = await startServer();
+  close();
+  const calls = openFlightCalls({ uri });
+  onTestFinished(() => calls.close());
+  const context = { signal: new AbortController().signal, headers: {} };
+  for (let awayMs = 0; awayMs < 140_000; awayMs += 5000) {
+    await expect(calls.info(new Uint8Array(0), context)).rejects.toThrow("cannot be reached");
+    vi.advanceTimersByTime(5000);
+  }
+  const { session } = await startServer(port);
+  // A little more for the library's jitter.
+  vi.advanceTimersByTime(7000);
+  await expect(session).resolves.toHaveLength(1);
 });
