@@ -10,7 +10,7 @@
  * - What a server refuses although it has not expired was revoked: it is replaced by a refresh or a login, and when
  *   the server refuses the new one as well, its answer stands.
  */
-import { followSignals } from "../shared/abort.js";
+import { followSignals, unlessAborted } from "../shared/abort.js";
 import { escapeControls } from "../shared/escape-controls.js";
 import { type AuthProvider, bearer } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
@@ -103,6 +103,9 @@ export class OidcAuthProvider implements AuthProvider {
   ): Promise<StoredLogin> {
     const pending = this.#pending.get(kind) ?? this.#begin(kind, work);
     pending.callers++;
+    if (signal === undefined) {
+      return await pending.result;
+    }
     return await unlessAborted(pending.result, signal, () => {
       pending.callers--;
       if (pending.callers === 0) {
@@ -110,6 +113,7 @@ export class OidcAuthProvider implements AuthProvider {
         this.#forget(kind, pending);
         pending.abandoned.abort();
       }
+      return new CredentialError("CANCELLED", "the login was cancelled");
     });
   }
 
@@ -271,23 +275,4 @@ interface PendingLogin {
   readonly result: Promise<StoredLogin>;
   readonly abandoned: AbortController;
   callers: number;
-}
-
-/** The result of work that goes on for others when one caller gives up, which `gaveUp` is told. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, gaveUp: () => void): Promise<T> {
-  if (signal === undefined) {
-    return work;
-  }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      gaveUp();
-      reject(new CredentialError("CANCELLED", "the login was cancelled"));
-    };
-    if (signal.aborted) {
-      abort();
-    } else {
-      signal.addEventListener("abort", abort, { once: true });
-    }
-    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }

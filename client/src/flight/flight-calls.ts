@@ -2,6 +2,7 @@
 import * as grpc from "@grpc/grpc-js";
 
 import { type AuthProvider, noToken } from "../auth/auth-provider.js";
+import { unlessAborted } from "../shared/abort.js";
 import type { FlightSqlAddress } from "./flight-address.js";
 import { FlightConnection, type FlightConnectionOptions } from "./flight-connection.js";
 import {
@@ -126,23 +127,26 @@ async function authorized<T>(
   call: (client: grpc.Client, metadata: grpc.Metadata) => Promise<T>,
 ): Promise<T> {
   const { address } = connection;
+  const { signal } = context;
   const callAs = async (credential: string | null): Promise<T> => {
-    const { client, release } = connection.use(context.signal);
+    const { client, release } = connection.use(signal);
     try {
       return await call(client, metadataOf(context, credential));
     } finally {
       release();
     }
   };
-  const authorization = await auth.authorization(context.signal);
+  // A provider of credentials need not heed the signal.
+  const authorization = await unlessAborted(auth.authorization(signal), signal, cancelled);
   try {
-    await connection.attempted(context.signal);
+    await connection.attempted(signal);
     return await callAs(authorization);
   } catch (thrown) {
     const error = toFlightSqlError(thrown, address);
     const refused = error.status === grpc.status.UNAUTHENTICATED && authorization !== null;
-    const next = refused ? await auth.replace?.(authorization, context.signal) : null;
-    if (next === null || next === undefined) {
+    const another = refused ? auth.replace?.(authorization, signal) : undefined;
+    const next = another === undefined ? null : await unlessAborted(another, signal, cancelled);
+    if (next === null) {
       throw error;
     }
     return await callAs(next).catch((again: unknown) => {

@@ -42,3 +42,16 @@ export async function underSignals<T>(
     release();
   }
 }
+
+/** The result of work that may go on without the caller: once the signal gives it up, `givenUp` makes the error. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, givenUp: () => Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(givenUp());
+    if (signal.aborted) {
+      abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
+    }
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
