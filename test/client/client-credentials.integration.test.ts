@@ -67,6 +67,27 @@ describe("a program with client credentials", () => {
     expect(await auth.authorization()).not.toBe(first);
   });
 
+  it("asks a provider that is down for another token only now and then", async () => {
+    let offsetMs = 0;
+    const auth = credentials("secret", () => Date.now() + offsetMs);
+    const first = await auth.authorization();
+    let asked = 0;
+    provider.intercept(() => (_, response) => {
+      asked++;
+      response.writeHead(503).end();
+    });
+    offsetMs = 56 * 60_000;
+    expect(await auth.authorization()).toBe(first);
+    expect(await auth.authorization()).toBe(first);
+    expect(asked).toBe(1);
+    offsetMs += 31_000;
+    expect(await auth.authorization()).toBe(first);
+    expect(asked).toBe(2);
+    provider.intercept(null);
+    offsetMs += 31_000;
+    expect(await auth.authorization()).not.toBe(first);
+  });
+
   it("is told when its secret is wrong, without the secret", async () => {
     const error: unknown = await credentials("wrong-secret")
       .authorization()

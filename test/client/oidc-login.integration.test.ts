@@ -341,8 +341,14 @@ describe("tokens that are about to expire", () => {
     const { token } = await stored();
     await store({ expires_at: Math.floor(Date.now() / 1000) + 60 });
     refuseTokens("temporarily_unavailable");
-    expect(await withoutLogin().authorization()).toBe(`Bearer ${token.id_token}`);
+    let offsetMs = 0;
+    const auth = withoutLogin({ now: () => Date.now() + offsetMs });
+    expect(await auth.authorization()).toBe(`Bearer ${token.id_token}`);
+    expect(await auth.authorization()).toBe(`Bearer ${token.id_token}`);
     expect(tokenRequests).toBe(1);
+    offsetMs = 31_000;
+    expect(await auth.authorization()).toBe(`Bearer ${token.id_token}`);
+    expect(tokenRequests).toBe(2);
     await store(expired);
     expect((await refusalOf(withoutLogin().authorization())).code).toBe("LOGIN_REFUSED");
   });

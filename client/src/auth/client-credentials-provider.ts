@@ -4,6 +4,8 @@ import { type AuthProvider, bearer } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
 
 const refreshBeforeSeconds = 300;
+/** A provider that is down is asked again after so long: each caller that asks it waits for its time limit. */
+const retryAfterMs = 30_000;
 const requestTimeoutSeconds = 10;
 
 /** Options of {@link ClientCredentialsProvider}. */
@@ -28,7 +30,8 @@ interface HeldToken {
 
 /**
  * Asks for a token when it is first needed, and for the next five minutes before it expires, or at half of a life of
- * less than ten. All callers wait for one request; a provider that is down does no harm while the old token lasts.
+ * less than ten. All callers wait for one request; a provider that is down does no harm while the old token lasts, and is
+ * asked every half a minute.
  */
 export class ClientCredentialsProvider implements AuthProvider {
   readonly #o: ClientCredentialsOptions;
@@ -52,10 +55,12 @@ export class ClientCredentialsProvider implements AuthProvider {
     try {
       return (await this.#next()).authorization;
     } catch (error) {
-      if (this.#held !== null && now < this.#held.expiresAtMs) {
-        return this.#held.authorization;
+      const held = this.#held;
+      if (held === null || now >= held.expiresAtMs) {
+        throw error;
       }
-      throw error;
+      this.#held = { ...held, renewAtMs: Math.min(this.#now() + retryAfterMs, held.expiresAtMs) };
+      return held.authorization;
     }
   }
 

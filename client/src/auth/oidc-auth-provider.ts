@@ -20,6 +20,8 @@ import { openBrowser } from "./open-browser.js";
 import { type StoredLogin, readLogin, tokenFilePath, underTokenLock, userDirectory, writeLogin } from "./token-file.js";
 
 const refreshBeforeSeconds = 300;
+/** A provider that is down is asked again after so long: each caller that asks it waits for its time limit. */
+const retryAfterSeconds = 30;
 
 /** Options of {@link OidcAuthProvider}. */
 export interface OidcAuthOptions {
@@ -54,6 +56,8 @@ export class OidcAuthProvider implements AuthProvider {
   #provider: Promise<OidcProvider> | null = null;
   #login: StoredLogin | null = null;
   readonly #pending = new Map<string, PendingLogin>();
+  /** When to try again after a refresh that failed, in seconds since the Unix epoch. */
+  #retryAt = 0;
   /** What {@link replace} gave last: refused as well, it is not replaced again. */
   #replacement: string | null = null;
 
@@ -68,7 +72,7 @@ export class OidcAuthProvider implements AuthProvider {
 
   /** The token to send: the identity token, or the access token of a provider that gives none. */
   async identityToken(signal?: AbortSignal): Promise<string> {
-    if (this.#login === null || this.#isDue(this.#login)) {
+    if (this.#login === null || (this.#isDue(this.#login) && this.#now() >= this.#retryAt)) {
       this.#login = await this.#once("renew", (given) => this.#renewed(null, given), signal);
     }
     return tokenOf(this.#login);
@@ -162,6 +166,7 @@ export class OidcAuthProvider implements AuthProvider {
     } catch (error) {
       // A provider that is down, or refuses for now, does no harm for as long as the old token lasts.
       if (stillValid && error instanceof CredentialError) {
+        this.#retryAt = Math.min(this.#now() + retryAfterSeconds, login.expiresAt);
         return login;
       }
       throw error;
