@@ -19,13 +19,13 @@ import { atMost, type Figure, figure, type FigureRow, repeat, round } from "./fi
 import { attacks } from "./load/attacks.js";
 import { sending } from "./load/bystanders.js";
 import { killEngines } from "./load/engine-kills.js";
-import { type PastTheGate, startPastTheGate } from "./load/past-the-gate.js";
+import { type PastTheGate, pastTheGate, startPastTheGate } from "./load/past-the-gate.js";
 import { hurt, type Hurt } from "./load/hurting.js";
 import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./run/results.js";
-import { count, flag, number, readOptions, text } from "./run/options.js";
+import { count, flag, number, readOptions, text, Usage } from "./run/options.js";
 import { printTable } from "./run/table.js";
 
 const tenantRows = 200;
@@ -39,6 +39,12 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
     save: flag("keeps the result under bench/results/"),
   };
   const values = readOptions("hurt", "what others notice of an attack", options, argv);
+  const chosen = values.only.split(",").filter(Boolean);
+  const known = [...attacks, pastTheGate].flatMap(({ name, point }) => [name, point]);
+  const unknown = chosen.find((one) => !known.includes(one));
+  if (unknown !== undefined) {
+    throw new Usage(`--only: there is no attack ${JSON.stringify(unknown)}`, false);
+  }
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-hurt-"));
   const logger = createSilentLogger();
   const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 1, logger });
@@ -76,7 +82,6 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
     });
     await repeat(tenantRows, () => sending(server?.ingestionUrl ?? "", tenantSends)());
     const { pid, analytics, ingestionUrl, alive } = server;
-    const chosen = values.only.split(",");
     gate = await startPastTheGate(path.join(directory, "lake"), "attacker", "tenant");
     const found = await hurt({
       alive,
@@ -88,7 +93,7 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
       sendKey: otherSends,
       rounds: values.rounds,
       attacks: [...attacks, gate.attack].filter(
-        ({ name, point }) => values.only === "" || chosen.includes(name) || chosen.includes(point),
+        ({ name, point }) => chosen.length === 0 || chosen.includes(name) || chosen.includes(point),
       ),
       patienceMs: 15_000,
       watchMs: 5000,
@@ -145,6 +150,12 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
         atMost(0),
       ),
       figure(
+        "requests of others of more than a second",
+        "requests",
+        sum((one) => one.slowRequests),
+        atMost(0),
+      ),
+      figure(
         "attacks that ended in another way",
         "attempts",
         sum((one) => one.strange),
@@ -161,11 +172,12 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
 }
 
 /** What is not as it should be. */
-function complaintsOf({ strange, failures, slowQueries }: Hurt): string[] {
+function complaintsOf({ strange, failures, slowQueries, slowRequests }: Hurt): string[] {
   return [
     ...(strange > 0 ? [`${strange} attempts ended in another way`] : []),
     ...(failures.length > 0 ? [`others failed ${failures.length} times`] : []),
     ...(slowQueries > 0 ? [`${slowQueries} queries of others took a second longer than usual`] : []),
+    ...(slowRequests > 0 ? [`${slowRequests} requests of others took more than a second`] : []),
   ];
 }
 
@@ -196,6 +208,7 @@ function rowOf(one: Hurt): FigureRow {
     "usual ms": round(one.usualMs, 0),
     requests: requests.times.length,
     "requests failed": requests.failures.length,
+    "slow requests": one.slowRequests,
     "slowest request ms": round(Math.max(0, ...requests.times), 0),
     "health failed": probes.failures.length,
   };

@@ -6,6 +6,7 @@ import { staticKey } from "telemetry-service-client";
 
 /** What one of them noticed. */
 export interface Noticed {
+  /** Milliseconds that each took; of one that has not ended, how long it has been waited for. */
   readonly times: readonly number[];
   /** One sentence each. */
   readonly failures: readonly string[];
@@ -23,15 +24,18 @@ interface Bystander {
 export function startBystander(everyMs: number, act: () => Promise<void>): Bystander {
   let times: number[] = [];
   let failures: string[] = [];
+  let beganMs: number | null = null;
   const stopping = new AbortController();
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       const startMs = performance.now();
+      beganMs = startMs;
       try {
         await act();
       } catch (error) {
         failures.push(error instanceof Error ? error.message : String(error));
       }
+      beganMs = null;
       const tookMs = performance.now() - startMs;
       times.push(tookMs);
       await sleep(Math.max(0, everyMs - tookMs));
@@ -40,7 +44,8 @@ export function startBystander(everyMs: number, act: () => Promise<void>): Bysta
   const running = run();
   return {
     look: () => {
-      const noticed = { times, failures };
+      const waited = beganMs === null ? [] : [performance.now() - beganMs];
+      const noticed = { times: [...times, ...waited], failures };
       times = [];
       failures = [];
       return noticed;

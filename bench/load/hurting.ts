@@ -45,6 +45,8 @@ export interface Hurt {
   readonly probes: Noticed;
   /** Queries that took a second more than they do when all is quiet. */
   readonly slowQueries: number;
+  /** Requests to ingestion and `/health` that took a second. */
+  readonly slowRequests: number;
   readonly usualMs: number;
   /** What the others noticed, one sentence each. */
   readonly failures: readonly string[];
@@ -87,6 +89,7 @@ export async function hurt(o: Hurting): Promise<Hurt[]> {
         requests,
         probes,
         slowQueries: queries.times.filter((ms) => ms > usualMs + slowMs).length,
+        slowRequests: [...requests.times, ...probes.times].filter((ms) => ms > slowMs).length,
         usualMs,
         failures: seen.map((failure) => `${attack.name}: ${failure}`),
       };

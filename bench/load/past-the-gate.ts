@@ -9,6 +9,9 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import type { Attack } from "./attacks.js";
 
+/** What it is called. */
+export const pastTheGate = { point: "S5", name: "files of others, past the gate" } as const;
+
 /** An attack, and what it holds until it is stopped. */
 export interface PastTheGate {
   readonly attack: Attack;
@@ -55,8 +58,7 @@ export async function startPastTheGate(lake: string, own: string, other: string)
   let asked = 0;
   return {
     attack: {
-      point: "S5",
-      name: "files of others, past the gate",
+      ...pastTheGate,
       wanted: { words: "kept out by the engine", outcome: /^kept out$/u },
       run: async () => {
         const startMs = performance.now();
