@@ -3,10 +3,10 @@
 /** One row of a table of figures. */
 export type FigureRow = Record<string, string | number>;
 
-/** The value below which the share `q` of the values lies. */
+/** The value below which the share `q` of the values lies; NaN without values. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
 /** The middle one. */

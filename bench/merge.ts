@@ -28,7 +28,7 @@ import type { TableName } from "../src/lake/tables/tables.js";
 import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
-import { type Figure, figure } from "./figures.js";
+import { type Figure, figure, notMeasured } from "./figures.js";
 import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
@@ -216,7 +216,8 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
         "bytes/row out": (mergedBytes / written.rows).toFixed(1),
         "into minutes, CPU us/row": (minutes.cpuUs / written.rows).toFixed(2),
         "minutes into hours, CPU us/row": (merged.cpuUs / written.rows).toFixed(2),
-        "hours joined, CPU us/row": (joined.cpuUs / written.rows).toFixed(3),
+        // One object is joined with nothing.
+        "hours joined, CPU us/row": sorted.length < 2 ? "" : (joined.cpuUs / written.rows).toFixed(3),
         "unsorted copy, CPU us/row": (copied.cpuUs / written.rows).toFixed(2),
         "into minutes, rows/s": Math.round(written.rows / (minutes.wallMs / 1000)),
       });
@@ -235,6 +236,11 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
   }
   const kinds = ["into minutes", "minutes into hours", "hours joined", "unsorted copy"] as const;
   return rows.flatMap((row) =>
-    kinds.map((kind) => figure(`${row["table"]}, ${kind}`, "CPU us/row", Number(row[`${kind}, CPU us/row`]))),
+    kinds.map((kind) => {
+      const [id, unit, value] = [`${row["table"]}, ${kind}`, "CPU us/row", row[`${kind}, CPU us/row`]];
+      return value === ""
+        ? notMeasured(id, unit, "there was one object of hours: --objects and --requests make more")
+        : figure(id, unit, Number(value));
+    }),
   );
 }
