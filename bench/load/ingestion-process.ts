@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { migrate } from "../../src/db/migrations.js";
@@ -15,7 +15,7 @@ import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadEncoding, LoadFormat, LoadSignal } from "./otlp-payloads.js";
 import { serverProfileArguments } from "../profile/attach.js";
-import { bareEnvironment } from "../run/machine.js";
+import { bareEnvironment, givenSettings } from "../run/machine.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -64,7 +64,7 @@ export async function prepareDatabase(
   return { authorization, bystanderAuthorization, postmasterPid };
 }
 
-/** Starts `telemetry-ingestion-srv` with the environment's `SVC_*`, and waits until it is ready. */
+/** Starts `telemetry-ingestion-srv` with {@link givenSettings}, and waits until it is ready. */
 export async function startServer(o: {
   readonly connectionString: string;
   readonly dataDirectory: string;
@@ -75,14 +75,15 @@ export async function startServer(o: {
   const child = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
     env: {
       ...bareEnvironment(),
+      ...givenSettings(),
       SVC_SQL_CONNECTION_STRING: o.connectionString,
       SVC_DATA_DIR: o.dataDirectory,
+      SVC_OBJECT_STORE_URI: pathToFileURL(join(o.dataDirectory, "lake")).href,
       SVC_INGESTION_LISTEN: "127.0.0.1:0",
       SVC_OTLP_HTTP_LISTEN: "",
       SVC_OTLP_GRPC_LISTEN: "127.0.0.1:0",
       SVC_LOG_LEVEL: "info",
       SVC_HTTP_DRIVER: o.driver,
-      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SVC_"))),
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -169,6 +170,13 @@ export async function generateLoad(url: string, authorization: string, load: Loa
     throw new Error(`the load generator exited with ${code}`);
   }
   return JSON.parse(output) as LoadReport;
+}
+
+/** A receiver that refuses what is counted is not measured. @param name of the run or of the receiver */
+export function assertAccepted(name: string, { acknowledgedRecords, records, statuses }: LoadReport): void {
+  if (acknowledgedRecords !== records || records === 0) {
+    throw new Error(`${name}: not every record was accepted; answers: ${JSON.stringify(statuses)}`);
+  }
 }
 
 /** Keeps a long run from filling the disk: ten minutes at full load are tens of gigabytes. */

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import type { Sql } from "../../src/db/sql.js";
 import { serverProfileArguments } from "../profile/attach.js";
-import { bareEnvironment } from "../run/machine.js";
+import { bareEnvironment, givenSettings } from "../run/machine.js";
 
 /** A running maintenance server. */
 interface MaintenanceProcess {
@@ -16,7 +16,7 @@ interface MaintenanceProcess {
   stop(): Promise<void>;
 }
 
-/** Starts `telemetry-maintenance-srv` over the lake below a data directory, with the environment's `SVC_*`. */
+/** Starts `telemetry-maintenance-srv` over the lake below a data directory, with {@link givenSettings}. */
 export async function startMaintenance(
   connectionString: string,
   dataDirectory: string,
@@ -26,12 +26,12 @@ export async function startMaintenance(
   const child: ChildProcess = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
     env: {
       ...bareEnvironment(),
+      ...givenSettings(),
       SVC_SQL_CONNECTION_STRING: connectionString,
       SVC_OBJECT_STORE_URI: pathToFileURL(join(dataDirectory, "lake")).href,
       SVC_MAINTENANCE_HEALTH_LISTEN: "127.0.0.1:0",
       SVC_MAINTENANCE_INTERVAL_SECONDS: "1",
       SVC_MAINTENANCE_CPU_PERCENT: cpuPercent,
-      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SVC_"))),
     },
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -49,6 +49,17 @@ function describeCommit(): string {
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir() });
 
 /**
+ * `SVC_*` of our environment, for servers that are measured with other settings. Spread it first: what a bench sets itself,
+ * such as where data goes, must not lead to a database or a bucket that somebody uses.
+ */
+export const givenSettings = (): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      name.startsWith("SVC_") && value !== undefined ? [[name, value]] : [],
+    ),
+  );
+
+/**
  * Waits until nothing has taken a quarter of a core for a second: what was sent is merged, and caches are written.
  * @returns false when that did not come in time
  */

@@ -2,9 +2,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 
 import { DuckDBInstance } from "@duckdb/node-api";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
 import {
   generateLoad,
@@ -52,8 +53,11 @@ async function storedRows(lake: string, table: string): Promise<number> {
   }
 }
 
-test("the generator's counts equal what the lake holds", async () => {
+test("the generator's counts equal what the lake holds, wherever the environment has data go", async () => {
   const directory = await mkdtemp(path.join(tmpdir(), "bench-counts-"));
+  vi.stubEnv("SVC_DATA_DIR", path.join(directory, "another"));
+  vi.stubEnv("SVC_OBJECT_STORE_URI", pathToFileURL(path.join(directory, "another-lake")).href);
+  vi.stubEnv("SVC_SQL_CONNECTION_STRING", "postgres://another@127.0.0.1:1/telemetry");
   const logger = createSilentLogger();
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger, durable: false });
   const { connectionString } = postgres;
@@ -92,6 +96,7 @@ test("the generator's counts equal what the lake holds", async () => {
       await stopServer(server);
     }
   } finally {
+    vi.unstubAllEnvs();
     await postgres.stop();
     await rm(directory, { recursive: true, force: true });
   }
