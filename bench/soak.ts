@@ -94,6 +94,8 @@ export async function benchSoak(argv: readonly string[]): Promise<readonly Figur
           minutes < 30 ? noLimit("target is for half an hour") : atMost(1.1),
         ),
         figure("memory at the end", "MiB", result.lateMiB, atMost(1024)),
+        // Memory says nothing of a server that refuses its load.
+        figure("refused", "requests", load.requests - (load.statuses["200"] ?? 0), atMost(0)),
       ];
     } finally {
       clearInterval(timer);
