@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 
 import { type Figure, figure, round } from "./figures.js";
-import { generateLoad, loadUrl } from "./load/ingestion-process.js";
+import { assertAccepted, generateLoad, loadUrl } from "./load/ingestion-process.js";
 import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
 import { count, counts, number, readOptions, text, Usage, word, words } from "./run/options.js";
@@ -60,9 +60,7 @@ export async function benchEndpoint(argv: readonly string[]): Promise<readonly F
         const before = pid === 0 ? 0 : processCpuSeconds(pid);
         const report = await generateLoad(target, authorization, { ...load, records, seconds });
         const cpuSeconds = pid === 0 ? 0 : processCpuSeconds(pid) - before;
-        if (report.acknowledgedRecords !== report.records || report.records === 0) {
-          throw new Error(`not every record was accepted; answers: ${JSON.stringify(report.statuses)}`);
-        }
+        assertAccepted(`${signal} ${records}`, report);
         cpu.push((cpuSeconds * 1e6) / report.records);
         perSecond.push(report.records / report.seconds);
         rows.push({

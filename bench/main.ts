@@ -137,9 +137,13 @@ async function runProfile(argv: readonly string[]): Promise<void> {
   process.exitCode = code;
 }
 
-const [name, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");
+const given = process.argv.slice(2).filter((argument) => argument !== "--");
+const [name, ...rest] = given;
+const asksForHelp = ["--help", "-h"].includes(rest[0] ?? "");
 if (name === undefined || name.startsWith("-")) {
-  await runAll(process.argv.slice(2).filter((argument) => argument !== "--"));
+  await runAll(given);
+} else if (name === "help" || (asksForHelp && (name === "profile" || name === "compare"))) {
+  console.log(usage);
 } else if (name === "profile") {
   await runProfile(rest);
 } else if (name === "compare") {

@@ -36,7 +36,7 @@ import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./run/results.js";
-import { count, flag, number, readOptions, text } from "./run/options.js";
+import { count, flag, number, readOptions, text, Usage } from "./run/options.js";
 import { loadShop, mergeAll } from "./shop/load.js";
 import { overEightDays, type Question, readQuestions } from "./shop/questions.js";
 import { shopOfScale } from "./shop/shop.js";
@@ -159,6 +159,11 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
     save: flag("keeps the result under bench/results/"),
   };
   const values = readOptions("questions", "the everyday questions over 8 days of a shop", options, argv);
+  const only = values.only.split(",").filter(Boolean).map(Number);
+  const all = await readQuestions();
+  if (only.some((wanted) => all.every(({ number }) => number !== wanted))) {
+    throw new Usage(`--only takes numbers from 1 to ${all.length}, not ${JSON.stringify(values.only)}`, false);
+  }
   const directory = values.directory ?? (await mkdtemp(path.join(tmpdir(), "telemetry-bench-questions-")));
   await mkdir(directory, { recursive: true });
   const logger = createSilentLogger();
@@ -197,8 +202,7 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
     >`select view_set as table, count(*)::int as objects, sum(row_count)::float8 as rows,
       sum(file_bytes)::float8 as bytes from lakehouse_partitions group by 1 order by 1`;
     printTable("lake", lake);
-    const only = values.only.split(",").filter(Boolean).map(Number);
-    const questions = (await readQuestions()).filter(({ number }) => only.length === 0 || only.includes(number));
+    const questions = all.filter(({ number }) => only.length === 0 || only.includes(number));
     const client = connectClient({ uri: `grpc://${server.analytics}`, auth: staticKey(key) });
     const rows: FigureRow[] = [];
     try {

@@ -6,15 +6,24 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Sql } from "../src/db/sql.js";
 import { findPartitions } from "../src/lake/catalogue.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import { generateLoad, loadUrl, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
+import {
+  assertAccepted,
+  generateLoad,
+  loadUrl,
+  prepareDatabase,
+  startServer,
+  stopServer,
+} from "./load/ingestion-process.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
+import { median, round } from "./figures.js";
 import { startBenchDatabase } from "./run/database.js";
 import { describeEnvironment } from "./run/machine.js";
+import { count, counts, flag, number, readOptions } from "./run/options.js";
 import { saveResults } from "./run/results.js";
 import { printTable } from "./run/table.js";
 
@@ -22,8 +31,6 @@ type Figures = Record<string, string | number>;
 
 /** How often a session of Postgres that idles tells of its transactions, and some. */
 const statisticsDelayMs = 11_000;
-
-const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Counts {
   readonly objects: number;
@@ -33,8 +40,8 @@ interface Counts {
   readonly objectBytes: number;
 }
 
-async function count(sql: Sql): Promise<Counts> {
-  await wait(statisticsDelayMs);
+async function countAll(sql: Sql): Promise<Counts> {
+  await sleep(statisticsDelayMs);
   const [row] = await sql<Counts[]>`
     select (select count(*)::float8 from lakehouse_partitions) as "objects",
       (select coalesce(sum(file_bytes), 0)::float8 from lakehouse_partitions) as "objectBytes",
@@ -53,7 +60,7 @@ async function ingestAt(
   authorization: string,
   load: { readonly rate: number; readonly records: number; readonly seconds: number },
 ): Promise<Figures> {
-  const before = await count(sql);
+  const before = await countAll(sql);
   const cpuBefore = processCpuSeconds(server.pid);
   const report = await generateLoad(loadUrl(server, "logs", "http"), authorization, {
     signal: "logs",
@@ -61,7 +68,8 @@ async function ingestAt(
     ...load,
   });
   const cpu = processCpuSeconds(server.pid) - cpuBefore;
-  const after = await count(sql);
+  assertAccepted(`${load.rate} requests a second`, report);
+  const after = await countAll(sql);
   const objects = after.objects - before.objects;
   return {
     "requests/s offered": load.rate,
@@ -110,7 +118,7 @@ async function planOver(sql: Sql, objects: number): Promise<Figures> {
         throw new Error(`found ${found.length} objects instead of ${wanted}`);
       }
     }
-    return Number((times.toSorted((a, b) => a - b)[10] ?? 0).toFixed(2));
+    return round(median(times));
   };
   return {
     "catalogue rows": objects,
@@ -124,16 +132,14 @@ async function planOver(sql: Sql, objects: number): Promise<Figures> {
 
 /** Runs the bench; see the head of this file. */
 export async function benchScaling(argv: readonly string[]): Promise<readonly []> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      seconds: { type: "string", default: "15" },
-      rates: { type: "string", default: "1,10,100,1000" },
-      records: { type: "string", default: "100" },
-      catalogues: { type: "string", default: "10000,100000,1000000" },
-      save: { type: "boolean", default: false },
-    },
-  });
+  const options = {
+    seconds: number(15, "length of the load at each rate", 1),
+    rates: counts("1,10,100,1000", "requests a second; each rate is a run"),
+    records: count(100, "records a request"),
+    catalogues: counts("10000,100000,1000000", "objects that plans are made among"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("scaling", "the constants of docs/scaling.md", options, argv);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const database = await startBenchDatabase({ dataDirectory: directory, maxConnections: 1, logger });
@@ -144,11 +150,11 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
     const ingestion: Figures[] = [];
     let idlePerSecond: number;
     try {
-      const seconds = Number(values.seconds);
-      const idle = await count(sql);
-      idlePerSecond = ((await count(sql)).transactions - idle.transactions) / (statisticsDelayMs / 1000);
-      for (const rate of values.rates.split(",").map(Number)) {
-        ingestion.push(await ingestAt(sql, server, authorization, { rate, records: Number(values.records), seconds }));
+      const idle = await countAll(sql);
+      idlePerSecond = ((await countAll(sql)).transactions - idle.transactions) / (statisticsDelayMs / 1000);
+      const { records, seconds } = values;
+      for (const rate of values.rates) {
+        ingestion.push(await ingestAt(sql, server, authorization, { rate, records, seconds }));
       }
     } finally {
       await stopServer(server);
@@ -156,7 +162,7 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
     console.log(`without requests: ${idlePerSecond.toFixed(2)} transactions a second`);
     printTable("ingestion", ingestion);
     const planning: Figures[] = [];
-    for (const objects of values.catalogues.split(",").map(Number)) {
+    for (const objects of values.catalogues) {
       planning.push(await planOver(sql, objects));
     }
     printTable("planning", planning);

@@ -4,16 +4,17 @@
  * is new (its time differs), so that every block is stored.
  */
 import { hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 
 import type { BodyHead } from "../../src/ingest/body-head.js";
 import { SegmentBuilder } from "../../src/ingest/segment.js";
 import { ProtobufWriter } from "../../src/wire/protobuf-writer.js";
 import { type Figure, figure } from "../figures.js";
-import { number, readOptions, text } from "../run/options.js";
+import { number, readOptions, text, Usage } from "../run/options.js";
 
 /** One line of the result. */
-export interface DecodeResult {
+interface DecodeResult {
   readonly name: string;
   /** Records (log records, spans, number points, histogram points) in a request. */
   readonly records: number;
@@ -378,28 +379,24 @@ function run(workload: Workload, seconds: number): DecodeResult {
   };
 }
 
-/** Runs every workload, or those whose name contains `filter`, for about `seconds` seconds each. */
-async function benchDecode(seconds = 2, filter = ""): Promise<readonly DecodeResult[]> {
-  const results: DecodeResult[] = [];
-  for (const workload of workloads.filter(({ name }) => name.includes(filter))) {
-    results.push(run(workload, seconds));
-    // Lets a caller's timers and signals in between.
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-  return results;
-}
-
 /** `pnpm bench decode [--only TEXT] [--seconds 2]`: prints every workload whose name contains the text. */
-export async function benchDecodeCommand(argv: readonly string[]): Promise<readonly Figure[]> {
+export async function benchDecode(argv: readonly string[]): Promise<readonly Figure[]> {
   const options = {
     only: text("", "workloads whose name contains this"),
     seconds: number(2, "time of each workload", 0.1),
   };
   const values = readOptions("decode", "decoding OTLP into columns, on one thread", options, argv);
-  const results = await benchDecode(values.seconds, values.only);
-  for (const result of results) {
+  const chosen = workloads.filter(({ name }) => name.includes(values.only));
+  if (chosen.length === 0) {
+    const names = workloads.map(({ name }) => JSON.stringify(name)).join(", ");
+    throw new Usage(`--only: no workload is named so; there are ${names}`, false);
+  }
+  const figures: Figure[] = [];
+  for (const workload of chosen) {
+    const result = run(workload, values.seconds);
+    // Its parent may have ended meanwhile.
+    await setImmediate();
+    figures.push(figure(`${result.name}, best`, "us/record", result.bestMicrosPerRecord));
     console.log(
       `${result.name.padEnd(32)} ${result.bytesPerRecord.toFixed(0).padStart(5)} B/record ` +
         `mean ${result.microsPerRecord.toFixed(3)} best ${result.bestMicrosPerRecord.toFixed(3)} ` +
@@ -407,5 +404,5 @@ export async function benchDecodeCommand(argv: readonly string[]): Promise<reado
         `${result.megabytesPerSecond.toFixed(0)} MB/s`,
     );
   }
-  return results.map(({ name, bestMicrosPerRecord }) => figure(`${name}, best`, "us/record", bestMicrosPerRecord));
+  return figures;
 }

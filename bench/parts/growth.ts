@@ -19,7 +19,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import { mergedObjectPath } from "../../src/lake/store/paths.js";
 import { createLogger, type Logger } from "../../src/runtime/log/log.js";
 import { atMost, type Figure, figure, median } from "../figures.js";
-import { generateLoad, prepareDatabase, startServer, stopServer } from "../load/ingestion-process.js";
+import { assertAccepted, generateLoad, prepareDatabase, startServer, stopServer } from "../load/ingestion-process.js";
 import { startMaintenance, untilMerged, waitingOf } from "../load/maintenance-process.js";
 import { describeEnvironment, treeCpuSeconds } from "../run/machine.js";
 import { count, flag, number, readOptions } from "../run/options.js";
@@ -164,14 +164,13 @@ async function startGrownLake(
     const pids = [server.pid, maintenance.pid, postmasterPid];
     const waited = await waitingOf(sql);
     const before = pids.map(treeCpuSeconds);
-    const { records, acknowledgedRecords, statuses } = await generateLoad(
-      `${server.url}/ingestion/otlp/v1/logs`,
-      authorization,
-      { signal: "logs", records: recordsPerRequest, ...wanted },
-    );
-    if (acknowledgedRecords !== records || records === 0) {
-      throw new Error(`not every record was accepted; answers: ${JSON.stringify(statuses)}`);
-    }
+    const report = await generateLoad(`${server.url}/ingestion/otlp/v1/logs`, authorization, {
+      signal: "logs",
+      records: recordsPerRequest,
+      ...wanted,
+    });
+    const { records } = report;
+    assertAccepted(`${objects} objects`, report);
     await untilMerged(maintenance.url);
     const [ingestion = 0, merging = 0, postgres = 0] = pids.map(
       (pid, i) => (treeCpuSeconds(pid) - (before[i] ?? 0)) * 1e6,

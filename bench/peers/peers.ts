@@ -12,6 +12,7 @@ import { createLogger } from "../../src/runtime/log/log.js";
 import { atMost, CannotMeasure, type Figure, figure, type Limit, round } from "../figures.js";
 import { holdAllBut, memoryLeft } from "../load/held-memory.js";
 import {
+  assertAccepted,
   generateLoad,
   type LoadOptions,
   loadUrl,
@@ -164,9 +165,7 @@ async function measure(
   const cpuSeconds = Object.fromEntries(
     Object.entries(target.cpu()).map(([name, seconds]) => [name, seconds - (before[name] ?? 0)]),
   );
-  if (report.acknowledgedRecords !== report.records || report.records === 0) {
-    throw new Error(`${target.name} did not accept every record; answers: ${JSON.stringify(report.statuses)}`);
-  }
+  assertAccepted(target.name, report);
   return {
     target: target.name,
     signal: load.signal,

@@ -128,7 +128,7 @@ export const benches: readonly Bench[] = [
     isInProcess: true,
     what: "decoding OTLP into columns, on one thread",
     short: "--seconds 0.3".split(" "),
-    load: async () => (await import("../parts/decode.js")).benchDecodeCommand,
+    load: async () => (await import("../parts/decode.js")).benchDecode,
   },
   {
     id: "parquet",

@@ -7,6 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
+import { benches } from "../../bench/run/benches.js";
 import { until } from "../helpers/until.js";
 
 const main = fileURLToPath(new URL("../../bench/main.js", import.meta.url));
@@ -113,6 +114,9 @@ test.each([
   [["peers", "--collector", "/nothing"], /^--collector: \/nothing is no program that can be run$/u],
   [["peers", "--collector", "/"], /^--collector: \/ is no program that can be run$/u],
   [["peers", "--url", "http://127.0.0.1:4318"], /^--pid takes the process of --url; there is no process 0$/u],
+  [["decode", "--only", "nothing"], /^--only: no workload is named so; there are "logs, 10 a request, from 8", /u],
+  [["hurt", "--only", "S1,nothing"], /^--only: there is no attack "nothing"$/u],
+  [["questions", "--only", "1,99"], /^--only takes numbers from 1 to 25, not "1,99"$/u],
   [["nothing"], /^there is no bench "nothing"; /u],
   [["--minutes", "-"], /^--minutes takes a number above 0, not "-"; /u],
   [["--only", "ingest,nothing"], /^--only: there is no bench "nothing" in the whole set; /u],
@@ -125,10 +129,29 @@ test.each([
   expect(run.output().trim()).toMatch(sentence);
 });
 
-test("--help lists the options of a bench", async () => {
+test.each(benches.map(({ id }) => id))(
+  "--help lists the options of %s, and another one gets a sentence",
+  async (id) => {
+    const load = benches.find((one) => one.id === id)?.load;
+    const run = await load?.();
+    const help = new RegExp(`^pnpm bench ${id}: [^]*\n  --\\w+ +\\w`, "u");
+    await expect(run?.(["--help"])).rejects.toMatchObject({ isHelp: true, message: expect.stringMatching(help) });
+    await expect(run?.(["--colour"])).rejects.toThrow(
+      `Unknown option '--colour'; \`pnpm bench ${id} --help\` lists the options`,
+    );
+  },
+);
+
+test("--help of a bench is printed", async () => {
   const run = bench("ingest", "--help");
   expect(await run.ended).toBe(0);
   expect(run.output()).toMatch(/--records +records a request; each size is a run \(.*default 1000\)/u);
+});
+
+test.each([["help"], ["profile", "--help"], ["compare", "--help"]])("%s %s lists the benches", async (...args) => {
+  const run = bench(...args);
+  expect(await run.ended).toBe(0);
+  expect(run.output()).toMatch(/^pnpm bench \[--json\][^]*\n  ingest +CPU a record/u);
 });
 
 /** One of the eight workloads with logs: what is tested here is the same for all. */
