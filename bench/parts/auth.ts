@@ -17,7 +17,7 @@ import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
-import { atMost, type Figure, figure } from "../figures.js";
+import { atMost, type Figure, figure, median } from "../figures.js";
 import { startBenchDatabase } from "../run/database.js";
 import { describeEnvironment } from "../run/machine.js";
 import { saveResults } from "../run/results.js";
@@ -75,9 +75,6 @@ function hitMicroseconds(keys: KeyAuthenticator, authorizations: readonly string
   }
   return ((performance.now() - startMs) * 1000) / authorizations.length;
 }
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 async function benchMiss(
   keys: KeyAuthenticator,

@@ -16,7 +16,7 @@ import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
 import { createColumns, type LogColumns, logEntries } from "../../src/lake/tables/tables.js";
 import { seededRandom } from "../../test/helpers/seeded-random.js";
-import { type Figure, figure } from "../figures.js";
+import { type Figure, figure, median } from "../figures.js";
 import { describeEnvironment } from "../run/machine.js";
 import { count, readOptions, text } from "../run/options.js";
 import { printTable } from "../run/table.js";
@@ -130,8 +130,7 @@ async function measure(rounds: number, work: () => Promise<void> | void): Promis
     wall.push(performance.now() - start);
   }
   const spent = process.cpuUsage(before);
-  wall.sort((a, b) => a - b);
-  return { cpuUs: (spent.user + spent.system) / rounds, wallMs: wall[rounds >> 1] ?? 0 };
+  return { cpuUs: (spent.user + spent.system) / rounds, wallMs: median(wall) };
 }
 
 /** Runs the bench and prints its table. */

@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import type { Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { makeSigningKey, signToken, startOidcProvider } from "../../test/helpers/auth/auth-oidc-provider.js";
-import { atMost, type Figure, figure, noLimit } from "../figures.js";
+import { atMost, type Figure, figure, noLimit, quantile } from "../figures.js";
 import { serverProfileArguments } from "../profile/attach.js";
 import { startBenchDatabase } from "../run/database.js";
 import { bareEnvironment, describeEnvironment } from "../run/machine.js";
@@ -76,9 +76,7 @@ function clientOf(url: string, cookie: string): Client {
 }
 
 function figures(name: string, times: readonly number[], targetMs: number): Row {
-  const sorted = times.toSorted((a, b) => a - b);
-  const at = (share: number): string =>
-    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(1);
+  const at = (share: number): string => quantile(times, share).toFixed(1);
   return {
     what: name,
     requests: times.length,
