@@ -6,7 +6,7 @@ import { runProgram } from "./run-program.js";
 await runProgram({
   role: "web",
   name: "analytics-web-srv",
-  summary: "administers keys, grants and groups over HTTP.",
+  summary: "serves the web application; administers keys, grants and groups over HTTP.",
   async start({ config, scope, telemetry }) {
     const { logger, metrics } = telemetry;
     const connectionString = config.sqlConnectionString;

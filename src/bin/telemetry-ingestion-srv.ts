@@ -6,7 +6,7 @@ import { runProgram } from "./run-program.js";
 await runProgram({
   role: "ingestion",
   name: "telemetry-ingestion-srv",
-  summary: "takes telemetry over OTLP/HTTP and stores it in the lake.",
+  summary: "receives OTLP over HTTP and gRPC and stores it in the lake; runs the database migrations.",
   async start({ config, scope, telemetry }) {
     const { logger, metrics, span } = telemetry;
     await startIngestionProcess(scope, { config, logger, metrics, span });

@@ -375,8 +375,11 @@ describe("problems", () => {
     expect(problemsOf(() => parseConfig("ingestion", ["--ingestion-lisen", "a:1"], {}))[0]).toBe(
       "--ingestion-lisen is not a known flag; did you mean --ingestion-listen?",
     );
+    expect(problemsOf(() => parseConfig("ingestion", ["--hlep"], {}))).toEqual([
+      "--hlep is not a known flag; did you mean --help?",
+    ]);
     expect(problemsOf(() => parseConfig("ingestion", ["--zzzzzzzzzzzz"], {}))).toEqual([
-      "--zzzzzzzzzzzz is not a known flag",
+      "--zzzzzzzzzzzz is not a known flag; --help lists them",
     ]);
   });
 

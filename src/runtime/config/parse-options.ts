@@ -45,7 +45,8 @@ export function readFlags(table: OptionTable, argv: readonly string[]): FlagText
     const flag = equals === -1 ? argument : argument.slice(0, equals);
     const name = nameByFlag.get(flag);
     if (name === undefined) {
-      problems.push(`${flag} is not a known flag${suggestion(flag, [...nameByFlag.keys()])}`);
+      const hint = suggestion(flag, ["--help", ...nameByFlag.keys()]) || "; --help lists them";
+      problems.push(`${flag} is not a known flag${hint}`);
       continue;
     }
     const next = argv[i + 1];
