@@ -31,7 +31,10 @@ export const defineLogin: Define = (command, runs, context) => {
     const provider = await chosenLogin(values, context, "log-in");
     if (provider === null) {
       const advice = await developmentHint(context);
-      throw new UsageError(advice ?? "set SVC_OIDC_ISSUER and SVC_OIDC_CLIENT_ID to say where to log in");
+      throw new UsageError(
+        advice ??
+          "set SVC_OIDC_ISSUER and SVC_OIDC_CLIENT_ID to say where to log in; in development mode load data/dev.env",
+      );
     }
     let login: StoredLogin;
     try {

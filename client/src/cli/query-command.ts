@@ -43,7 +43,7 @@ export const connectionSettings = {
 const settings = {
   format: oneOf("format", queryFormats, {
     fallback: "table",
-    help: "aligned table, a line per value, JSON Lines, CSV as in RFC 4180, or an Arrow IPC stream",
+    help: "aligned table, a line per value, JSON Lines, CSV, or an Arrow IPC stream",
   }),
   json: flag("json", "the same as --format json"),
   crlf: flag("crlf", "ends lines of CSV with CRLF, as in RFC 4180, instead of LF"),
