@@ -25,7 +25,6 @@ import {
   loadUrl,
   prepareDatabase,
   startServer,
-  stopServer,
 } from "./load/ingestion-process.js";
 import { type HeldMemory, holdAllBut, memoryLeft } from "./load/held-memory.js";
 import type { LoadReport } from "./load/load-generator.js";
@@ -322,7 +321,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
   } finally {
     await memory?.stop();
     if (server !== undefined) {
-      await stopServer(server);
+      await server.stop();
     }
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });

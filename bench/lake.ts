@@ -15,7 +15,7 @@ import { gzipSync } from "node:zlib";
 import type { Sql } from "../src/db/sql.js";
 import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure, noLimit } from "./figures.js";
-import { assertAccepted, generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
+import { assertAccepted, generateLoad, prepareDatabase, startServer } from "./load/ingestion-process.js";
 import { startMaintenance, untilMerged, waitingOf } from "./load/maintenance-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
 import { startBenchDatabase } from "./run/database.js";
@@ -81,7 +81,7 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
       }
       stored = await storedOf(sql);
     } finally {
-      await stopServer(server);
+      await server.stop();
       await maintenance.stop();
     }
   } finally {

@@ -8,14 +8,13 @@
  * bench makes sure that what comes is what was stored; after it, that every block came from memory. Otherwise it prints
  * no figure.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { cpus, loadavg, tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 
 import {
   atLeast,
@@ -29,9 +28,9 @@ import {
   repeat,
   round,
 } from "./figures.js";
-import { serverProfileArguments } from "./profile/attach.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
-import { bareEnvironment, describeEnvironment } from "./run/machine.js";
+import { describeEnvironment } from "./run/machine.js";
+import { type Program, startNode, startProgram } from "./run/program.js";
 import { saveResults } from "./run/results.js";
 import { count, readOptions, text, word } from "./run/options.js";
 import { printTable } from "./run/table.js";
@@ -137,25 +136,26 @@ function judged(what: string, figure: number, target: string, holds: boolean): F
   return { ...plain(what, figure), target, holds: holds ? "yes" : "NO" };
 }
 
-interface Peer {
+interface Peer extends Program {
   readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
 }
 
-function startServer(directory: string, driver: string): Promise<Peer> {
-  const entry = fileURLToPath(new URL("../src/bin/object-cache-srv.js", import.meta.url));
-  return startPeer([...serverProfileArguments(), entry], {
+const until = /object cache on (http:\S+?)"/u;
+const withUrl = (program: Program): Peer => ({ ...program, url: program.said[1] ?? "" });
+
+async function startServer(directory: string, driver: string): Promise<Peer> {
+  const environment = {
     SVC_API_KEYS: JSON.stringify([{ name: "bench", key }]),
     SVC_OBJECT_CACHE_LISTEN: "127.0.0.1:0",
     SVC_OBJECT_STORE_URI: pathToFileURL(path.join(directory, "lake")).href,
     SVC_DATA_DIR: directory,
     SVC_HTTP_DRIVER: driver,
-  });
+  };
+  return withUrl(await startProgram("object-cache-srv", { environment, until }));
 }
 
 /** Answers every request with as many bytes as an object has, without looking at it. */
-function startBare(): Promise<Peer> {
+async function startBare(): Promise<Peer> {
   const program = `
     const bytes = Buffer.alloc(${objectBytes}, 1);
     const head = "HTTP/1.1 206 Partial Content\\r\\nContent-Length: ${objectBytes}\\r\\n\\r\\n";
@@ -169,36 +169,7 @@ function startBare(): Promise<Peer> {
     server.listen(0, "127.0.0.1", () => {
       process.stdout.write('object cache on http://127.0.0.1:' + server.address().port + '"');
     });`;
-  return startPeer(["--eval", program], {});
-}
-
-async function startPeer(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Peer> {
-  const child: ChildProcess = spawn(process.execPath, args, {
-    env: { ...bareEnvironment(), ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    let output = "";
-    child.stdout?.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-      const address = /object cache on (http:\S+?)"/u.exec(output)?.[1];
-      if (address !== undefined) {
-        resolve(address);
-      }
-    });
-    child.once("exit", () => {
-      reject(new Error(`a server ended:\n${output}`));
-    });
-  });
-  return {
-    url,
-    pid: child.pid ?? -1,
-    stop: async () => {
-      const ended = once(child, "exit");
-      child.kill("SIGTERM");
-      await ended;
-    },
-  };
+  return withUrl(await startNode("the bare server", ["--eval", program], { environment: {}, until }));
 }
 
 /** Reads the whole object with `fetch`, which also brings it into memory. */

@@ -11,14 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../src/db/sql.js";
 import { findPartitions } from "../src/lake/catalogue.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import {
-  assertAccepted,
-  generateLoad,
-  loadUrl,
-  prepareDatabase,
-  startServer,
-  stopServer,
-} from "./load/ingestion-process.js";
+import { assertAccepted, generateLoad, loadUrl, prepareDatabase, startServer } from "./load/ingestion-process.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
 import { median, round } from "./figures.js";
 import { startBenchDatabase } from "./run/database.js";
@@ -157,7 +150,7 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
         ingestion.push(await ingestAt(sql, server, authorization, { rate, records, seconds }));
       }
     } finally {
-      await stopServer(server);
+      await server.stop();
     }
     console.log(`without requests: ${idlePerSecond.toFixed(2)} transactions a second`);
     printTable("ingestion", ingestion);

@@ -12,7 +12,7 @@ import { setInterval } from "node:timers";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure, mebibytes, median, noLimit, round } from "./figures.js";
-import { generateLoad, prepareDatabase, removeOldObjects, startServer, stopServer } from "./load/ingestion-process.js";
+import { generateLoad, prepareDatabase, removeOldObjects, startServer } from "./load/ingestion-process.js";
 import { loadSignals } from "./load/otlp-payloads.js";
 import { processCpuSeconds } from "../src/engine/process-cpu.js";
 import { describeEnvironment, processMemory } from "./run/machine.js";
@@ -99,7 +99,7 @@ export async function benchSoak(argv: readonly string[]): Promise<readonly Figur
       ];
     } finally {
       clearInterval(timer);
-      await stopServer(server);
+      await server.stop();
     }
   } finally {
     await postgres.stop();

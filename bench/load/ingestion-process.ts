@@ -1,10 +1,11 @@
 /**
  * The ingestion server as benches run it: a process of its own over a fresh database, and the load generator beside it.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
@@ -14,15 +15,13 @@ import { grpcRoutes } from "../../src/routes/otlp/grpc/listener.js";
 import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadEncoding, LoadFormat, LoadSignal } from "./otlp-payloads.js";
-import { serverProfileArguments } from "../profile/attach.js";
-import { bareEnvironment, givenSettings } from "../run/machine.js";
+import { givenSettings } from "../run/machine.js";
+import { type Program, startProgram } from "../run/program.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 /** A running ingestion server. */
-export interface IngestionProcess {
-  readonly process: ChildProcess;
-  readonly pid: number;
+export interface IngestionProcess extends Program {
   readonly url: string;
   readonly grpcUrl: string;
 }
@@ -64,17 +63,15 @@ export async function prepareDatabase(
   return { authorization, bystanderAuthorization, postmasterPid };
 }
 
-/** Starts `telemetry-ingestion-srv` with {@link givenSettings}, and waits until it is ready. */
+/** Starts one with {@link givenSettings}, and waits until it is ready. */
 export async function startServer(o: {
   readonly connectionString: string;
   readonly dataDirectory: string;
   /** `SVC_HTTP_DRIVER` */
   readonly driver: string;
 }): Promise<IngestionProcess> {
-  const entry = compiled("../../src/bin/telemetry-ingestion-srv.js");
-  const child = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
-    env: {
-      ...bareEnvironment(),
+  const program = await startProgram("telemetry-ingestion-srv", {
+    environment: {
       ...givenSettings(),
       SVC_SQL_CONNECTION_STRING: o.connectionString,
       SVC_DATA_DIR: o.dataDirectory,
@@ -85,47 +82,23 @@ export async function startServer(o: {
       SVC_LOG_LEVEL: "info",
       SVC_HTTP_DRIVER: o.driver,
     },
-    stdio: ["ignore", "pipe", "pipe"],
+    until: /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)[^]*OTLP\/gRPC on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+    nodeArguments: ["--enable-source-maps"],
   });
-  let output = "";
-  const [url, grpcUrl] = await new Promise<[string, string]>((resolve, reject) => {
-    const read = (chunk: Buffer): void => {
-      output += chunk.toString();
-      const http = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/.exec(output)?.[1];
-      const grpc = /OTLP\/gRPC on (http:\/\/127\.0\.0\.1:[1-9]\d*)/.exec(output)?.[1];
-      if (http !== undefined && grpc !== undefined) {
-        resolve([http, grpc]);
-      }
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.once("exit", (code) => {
-      if (code !== 0) {
-        process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
-      }
-      reject(new Error(`server exited with ${code}`));
-    });
-  });
+  const [, url = "", grpcUrl = ""] = program.said;
   for (let attempt = 0; ; attempt++) {
     const ready = await fetch(`${url}/ready`).then(
       (response) => response.ok,
       () => false,
     );
     if (ready) {
-      break;
+      return { ...program, url, grpcUrl };
     }
     if (attempt === 100) {
-      throw new Error(`server is not ready:\n${output}`);
+      throw new Error(`the server is not ready:\n${program.output()}`);
     }
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sleep(100);
   }
-  return { process: child, pid: child.pid as number, url, grpcUrl };
-}
-
-/** Stops it in order. */
-export async function stopServer(server: IngestionProcess): Promise<void> {
-  server.process.kill("SIGTERM");
-  await once(server.process, "exit");
 }
 
 /** What the load generator sends. */

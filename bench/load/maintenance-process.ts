@@ -1,19 +1,15 @@
-/** The maintenance server as benches run it: a process of its own beside an ingestion server. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+/** The maintenance server as benches run it, beside an ingestion server. */
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 
 import type { Sql } from "../../src/db/sql.js";
-import { serverProfileArguments } from "../profile/attach.js";
-import { bareEnvironment, givenSettings } from "../run/machine.js";
+import { givenSettings } from "../run/machine.js";
+import { type Program, startProgram } from "../run/program.js";
 
 /** A running maintenance server. */
-interface MaintenanceProcess {
-  readonly pid: number;
+interface MaintenanceProcess extends Program {
   readonly url: string;
-  stop(): Promise<void>;
 }
 
 /** Starts `telemetry-maintenance-srv` over the lake below a data directory, with {@link givenSettings}. */
@@ -22,10 +18,8 @@ export async function startMaintenance(
   dataDirectory: string,
   cpuPercent: string,
 ): Promise<MaintenanceProcess> {
-  const entry = fileURLToPath(new URL("../../src/bin/telemetry-maintenance-srv.js", import.meta.url));
-  const child: ChildProcess = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
-    env: {
-      ...bareEnvironment(),
+  const program = await startProgram("telemetry-maintenance-srv", {
+    environment: {
       ...givenSettings(),
       SVC_SQL_CONNECTION_STRING: connectionString,
       SVC_OBJECT_STORE_URI: pathToFileURL(join(dataDirectory, "lake")).href,
@@ -33,30 +27,10 @@ export async function startMaintenance(
       SVC_MAINTENANCE_INTERVAL_SECONDS: "1",
       SVC_MAINTENANCE_CPU_PERCENT: cpuPercent,
     },
-    stdio: ["ignore", "pipe", "inherit"],
+    until: /maintenance tells how it is on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+    nodeArguments: ["--enable-source-maps"],
   });
-  const exited = once(child, "exit");
-  const url = await new Promise<string>((resolve, reject) => {
-    let output = "";
-    child.stdout?.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-      const address = /maintenance tells how it is on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.[1];
-      if (address !== undefined) {
-        resolve(address);
-      }
-    });
-    child.once("exit", (code) => {
-      reject(new Error(`maintenance exited with ${code}:\n${output}`));
-    });
-  });
-  return {
-    pid: child.pid ?? -1,
-    url,
-    stop: async () => {
-      child.kill("SIGTERM");
-      await exited;
-    },
-  };
+  return { ...program, url: program.said[1] ?? "" };
 }
 
 /** Waits until maintenance has looked twice and found nothing that is due. */

@@ -19,7 +19,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import { mergedObjectPath } from "../../src/lake/store/paths.js";
 import { createLogger, type Logger } from "../../src/runtime/log/log.js";
 import { atMost, type Figure, figure, median } from "../figures.js";
-import { assertAccepted, generateLoad, prepareDatabase, startServer, stopServer } from "../load/ingestion-process.js";
+import { assertAccepted, generateLoad, prepareDatabase, startServer } from "../load/ingestion-process.js";
 import { startMaintenance, untilMerged, waitingOf } from "../load/maintenance-process.js";
 import { describeEnvironment, treeCpuSeconds } from "../run/machine.js";
 import { count, flag, number, readOptions } from "../run/options.js";
@@ -157,7 +157,7 @@ async function startGrownLake(
   const server = await startServer({ connectionString, dataDirectory, driver: "uws" });
   let maintenance = await startMaintenance(connectionString, dataDirectory, "100");
   const stop = async (): Promise<void> => {
-    await Promise.all([stopServer(server), maintenance.stop()]);
+    await Promise.all([server.stop(), maintenance.stop()]);
     await sql.end({ timeout: 5 });
   };
   const round = async (wanted: Load): Promise<Round> => {

@@ -18,7 +18,6 @@ import {
   loadUrl,
   prepareDatabase,
   startServer,
-  stopServer,
 } from "../load/ingestion-process.js";
 import { type LoadSignal, loadSignals } from "../load/otlp-payloads.js";
 import { processCpuSeconds } from "../../src/engine/process-cpu.js";
@@ -98,7 +97,7 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
     const { connectionString } = postgres;
     const { authorization, postmasterPid } = await prepareDatabase(connectionString, logger);
     const server = await startServer({ connectionString, dataDirectory: directory, driver: values.driver });
-    stops.push(() => stopServer(server));
+    stops.push(() => server.stop());
     const targets: readonly [Target, Target] = [
       {
         name: "telemetry-service",

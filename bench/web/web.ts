@@ -5,22 +5,20 @@
  * commits, at `--rate` requests a second; beside them, as a yardstick for the machine, a single insert from the bench
  * itself. web.list: pages of 500 out of `--rows` keys, half of them revoked, with usage of the last day.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 
 import type { Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { makeSigningKey, signToken, startOidcProvider } from "../../test/helpers/auth/auth-oidc-provider.js";
 import { atMost, type Figure, figure, noLimit, quantile } from "../figures.js";
-import { serverProfileArguments } from "../profile/attach.js";
 import { startBenchDatabase } from "../run/database.js";
-import { bareEnvironment, describeEnvironment } from "../run/machine.js";
+import { describeEnvironment } from "../run/machine.js";
+import { startProgram } from "../run/program.js";
 import { saveResults } from "../run/results.js";
 import { count, number, readOptions, text } from "../run/options.js";
 import { printTable } from "../run/table.js";
@@ -155,12 +153,15 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
     exp: nowSeconds + 3600,
   });
   const issuers = [{ issuer: provider.issuer, audience: provider.clientId }];
-  const server = await startServer({
-    SVC_WEB_LISTEN: "127.0.0.1:0",
-    SVC_SQL_CONNECTION_STRING: connectionString,
-    SVC_OIDC_CONFIG: JSON.stringify({ issuers }),
+  const server = await startProgram("analytics-web-srv", {
+    environment: {
+      SVC_WEB_LISTEN: "127.0.0.1:0",
+      SVC_SQL_CONNECTION_STRING: connectionString,
+      SVC_OIDC_CONFIG: JSON.stringify({ issuers }),
+    },
+    until: /web server on (http:\/\/127\.0\.0\.1:\d+)/u,
   });
-  const client = clientOf(server.url, `id_token=${token}`);
+  const client = clientOf(server.said[1] ?? "", `id_token=${token}`);
   try {
     const rows: Row[] = [];
     const mint = async (audience: string): Promise<{ keyId: string; ms: number }> => {
@@ -212,34 +213,9 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
     });
   } finally {
     client.close();
-    server.process.kill("SIGTERM");
-    await once(server.process, "exit");
+    await server.stop();
     await provider.stop();
     await database.stop();
     await rm(dataDirectory, { recursive: true, force: true });
   }
-}
-
-async function startServer(
-  environment: Record<string, string>,
-): Promise<{ readonly process: ChildProcess; readonly url: string }> {
-  const entry = fileURLToPath(new URL("../../src/bin/analytics-web-srv.js", import.meta.url));
-  const child = spawn(process.execPath, [...serverProfileArguments(), entry], {
-    env: { ...bareEnvironment(), ...environment },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    let output = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-      const address = /web server on (http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
-      if (address !== undefined) {
-        resolve(address);
-      }
-    });
-    child.once("exit", () => {
-      reject(new Error(`the web server ended:\n${output}`));
-    });
-  });
-  return { process: child, url };
 }

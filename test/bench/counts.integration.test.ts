@@ -13,7 +13,6 @@ import {
   loadUrl,
   prepareDatabase,
   startServer,
-  stopServer,
 } from "../../bench/load/ingestion-process.js";
 import type { LoadEncoding, LoadFormat, LoadSignal } from "../../bench/load/otlp-payloads.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
@@ -93,7 +92,7 @@ test("the generator's counts equal what the lake holds, wherever the environment
         });
       }
     } finally {
-      await stopServer(server);
+      await server.stop();
     }
   } finally {
     vi.unstubAllEnvs();
