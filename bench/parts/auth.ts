@@ -17,7 +17,7 @@ import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
-import { atMost, type Figure, figure, median } from "../figures.js";
+import { atMost, type Figure, figure, type Limit, median, notMeasured } from "../figures.js";
 import { startBenchDatabase } from "../run/database.js";
 import { describeEnvironment } from "../run/machine.js";
 import { saveResults } from "../run/results.js";
@@ -28,6 +28,8 @@ type Figures = Readonly<Record<string, string | number>>;
 
 const liveKeys = 1000;
 const checkCount = 1_000_000;
+/** Of the rate that is asked for: with less than this it was no such flood. */
+const leastOffered = 0.9;
 
 const startThread = (work: AuthThreadWork): Worker =>
   new Worker(new URL("./auth-thread.js", import.meta.url), {
@@ -53,6 +55,10 @@ async function benchHit(keys: KeyAuthenticator, authorizations: readonly string[
       return report;
     }),
   );
+  const misses = reports.reduce((sum, report) => sum + report.misses, 0);
+  if (misses > 0) {
+    throw new Error(`${misses} checks of cached keys did not find them: no hits were measured`);
+  }
   const mean = (of: (report: HitReport) => number): number =>
     reports.reduce((sum, report) => sum + of(report), 0) / threads;
   return {
@@ -63,7 +69,6 @@ async function benchHit(keys: KeyAuthenticator, authorizations: readonly string[
     "wall us (best)": Math.min(...reports.map((r) => r.bestMicroseconds)).toFixed(2),
     "SHA-256 alone us": mean((r) => r.hashMicroseconds).toFixed(2),
     "checks/s (all)": Math.round(reports.reduce((sum, r) => sum + 1e6 / r.microseconds, 0)),
-    misses: reports.reduce((sum, report) => sum + report.misses, 0),
   };
 }
 
@@ -216,13 +221,19 @@ export async function benchAuth(argv: readonly string[]): Promise<readonly Figur
     }
     const { byTime, inAll } = misses;
     const statements = byTime.map((row) => Number(row["statements/s"]));
+    const offered = Math.min(...byTime.map((row) => Number(row["offered/s"])));
+    const isFlood = offered >= leastOffered * values.rate;
+    const missing = `${offered} keys a second were offered, not ${values.rate}`;
+    // Few statements say nothing of a flood that did not come.
+    const ofFlood = (id: string, unit: string, value: number, limit: Limit): Figure =>
+      isFlood ? figure(id, unit, value, limit) : notMeasured(id, unit, missing, limit);
     return [
       ...hits.map((hit) =>
         figure(`auth.hit, threads: ${hit["threads"]}`, "us", Number(hit["wall us (median)"]), atMost(1.5)),
       ),
-      figure("auth.miss, database statements", "1/s", Math.max(...statements), atMost(200)),
+      ofFlood("auth.miss, database statements", "1/s", Math.max(...statements), atMost(200)),
       figure("auth.miss, live keys lost", "keys", Number(inAll["live keys lost"]), atMost(0)),
-      figure("auth.miss, a live key during the flood", "us", Number(inAll["live key us during"]), atMost(1.5)),
+      ofFlood("auth.miss, a live key during the flood", "us", Number(inAll["live key us during"]), atMost(1.5)),
     ];
   } finally {
     await keys.stop();

@@ -63,8 +63,12 @@ export function printRun(run: RunResult): void {
   }
   const all = run.results.flatMap(({ figures }) => figures);
   const count = (met: boolean): number => all.filter((figure) => isMet(figure) === met).length;
-  const failed = run.results.filter(({ how }) => how === "failed").length;
-  console.log(`\n${all.length} figures: ${count(true)} met, ${count(false)} not met; ${failed} benches failed`);
+  const became = (how: BenchResult["how"]): number => run.results.filter((result) => result.how === how).length;
+  const without = all.filter(({ value }) => value === null).length;
+  console.log(
+    `\n${all.length} figures: ${count(true)} met, ${count(false)} not met, ${without} not measured; ` +
+      `${became("failed")} benches failed, ${became("skipped")} skipped`,
+  );
   const speeds = run.results.flatMap(({ before, after }) => [before, after]);
   const range = (of: (speed: MachineSpeed) => number): string =>
     `${Math.min(...speeds.map(of))} to ${Math.max(...speeds.map(of))} ms`;
