@@ -39,6 +39,8 @@ export function compareRuns(a: RunResult, b: RunResult): { changes: Change[]; le
       const verdict = verdictOf(figure, after, figure.value, after.value);
       changes.push({ bench, figure: id, unit, before: figure.value, after: after.value, verdict });
     }
+    const isNew = (after: Figure): boolean => figures.every(({ id, unit }) => id !== after.id || unit !== after.unit);
+    left.push(...other.figures.filter(isNew).map(({ id }) => `${bench}: ${id}: only the second run has it`));
   }
   const isOnlyInB = ({ id }: { id: string }): boolean => a.results.every((result) => result.id !== id);
   left.push(...b.results.filter(isOnlyInB).map(({ id }) => `${id}: only the second run has it`));

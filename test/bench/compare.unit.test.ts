@@ -49,6 +49,8 @@ test("what only one run has, or with other settings, is not compared", () => {
   expect(missing).toEqual({ changes: [], left: ["b: f: not measured in both"] });
   const settings = compareRuns(runOf([figure("f", "ms", 1)], ["--rounds", "2"]), runOf([figure("f", "ms", 9)]));
   expect(settings).toEqual({ changes: [], left: ["b: the settings differ"] });
+  const added = compareRuns(runOf([]), runOf([figure("f", "ms", 1)]));
+  expect(added).toEqual({ changes: [], left: ["b: f: only the second run has it"] });
   const alone = compareRuns({ ...runOf([]), results: [] }, runOf([]));
   expect(alone.left).toEqual(["b: only the second run has it"]);
 });
