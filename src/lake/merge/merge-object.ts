@@ -15,6 +15,7 @@ import {
   repeatedColumns,
   type RepeatedTexts,
   type RowCondition,
+  rowsFrom,
   type SourceFile,
   textsSql,
   unfilteredSql,
@@ -23,6 +24,7 @@ import {
 } from "./merge-sql.js";
 import type { ObjectStore, Written } from "../store/object-store.js";
 import { amendFooter } from "../parquet/footer.js";
+import { type JoinableFile, joinFiles, readJoinable } from "../parquet/join-files.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
@@ -61,6 +63,11 @@ interface ObjectOrder {
   readonly attributes: ObjectAttributes;
   /** Of columns whose texts are all known. */
   readonly texts?: RepeatedTexts;
+  /**
+   * Of one source whose rows are sorted, or need not be: so many of them are sorted at a time, each part where it was.
+   * Default: all are sorted.
+   */
+  readonly parts?: { readonly rows: number; readonly cancelled: () => boolean } | null;
   /** Rows from which on an object gets a roll-up; default as `settleWithRollup` says. */
   readonly rollupRows?: number | undefined;
 }
@@ -79,17 +86,13 @@ export async function writeMergedObject(
   root: string,
   order: ObjectOrder,
 ): Promise<MergedObject> {
-  const { table, audience, sources, condition, rows, attributes } = order;
+  const { table, audience, sources, rows, attributes } = order;
   const partitionId = randomUUID();
   const directory = join(root, objectDirectory(table, audience));
   // Names that begin with a dot are unfinished writes.
   const temporary = join(directory, `.${partitionId}.merge.tmp`);
-  const filters = join(directory, `.${partitionId}.filters.tmp`);
   try {
-    await engine.run(
-      writeRowsSql(table, sources, condition.sql, attributes, order.texts ?? new Map(), temporary),
-      condition.values,
-    );
+    await writeParts(engine, order, temporary);
     const [facts] = await engine.rows(factsSql(temporary));
     const rowCount = Number(facts?.[0]);
     if (rowCount !== rows) {
@@ -97,12 +100,6 @@ export async function writeMergedObject(
     }
     const minTimeNs = bigintOf(facts?.[1]);
     const processIds = await processesOf(engine, temporary);
-    const others =
-      attributes.columns.length === 0
-        ? []
-        : (await engine.rows(unfilteredSql(temporary))).map(([name]) => String(name));
-    await engine.run(writeFiltersSql(table, others, temporary, filters));
-    amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
     const finished = { table, temporary, path, rowCount, level: order.level, attributes };
@@ -118,6 +115,52 @@ export async function writeMergedObject(
     };
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+/** Writes the rows of an object to a file: sorted, or in parts that are, one behind the other. */
+async function writeParts(engine: MergeEngine, order: ObjectOrder, target: string): Promise<void> {
+  const { sources, parts = null, attributes } = order;
+  if (parts === null) {
+    await writeSorted(engine, order, order.condition, target);
+    return;
+  }
+  const rows = sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  const files: string[] = [];
+  try {
+    const written: JoinableFile[] = [];
+    for (let from = 0; from < rows; from += parts.rows) {
+      const file = `${target}-${files.length}`;
+      files.push(file);
+      await writeSorted(engine, order, rowsFrom(order.condition, from, parts.rows), file);
+      const part = await readJoinable(file);
+      // Another part might be of another form than one without rows.
+      if (part.rows > 0) {
+        written.push(part);
+      }
+    }
+    await joinFiles(written, target, { attributes: JSON.stringify(attributes) }, parts.cancelled);
+  } finally {
+    for (const file of files) {
+      rmSync(file, { force: true });
+    }
+  }
+}
+
+async function writeSorted(
+  engine: MergeEngine,
+  { table, sources, attributes, texts = new Map() }: ObjectOrder,
+  condition: RowCondition,
+  target: string,
+): Promise<void> {
+  const filters = `${target}.filters`;
+  try {
+    await engine.run(writeRowsSql(table, sources, condition.sql, attributes, texts, target), condition.values);
+    const others =
+      attributes.columns.length === 0 ? [] : (await engine.rows(unfilteredSql(target))).map(([name]) => String(name));
+    await engine.run(writeFiltersSql(table, others, target, filters));
+    amendFooter(target, filters, mergedSortOrder);
+  } finally {
     rmSync(filters, { force: true });
   }
 }

@@ -146,6 +146,11 @@ export function textsSql(
     FROM (SELECT DISTINCT ${names.join(", ")} FROM ${sourceSql(table, sources)} LIMIT ${most.rows + 1}))`;
 }
 
+/** Rows of a condition that are among so many of one source. */
+export function rowsFrom({ sql, values }: RowCondition, first: number, count: number): RowCondition {
+  return { sql: `(${sql}) AND ${rowNumber} BETWEEN ${first} AND ${first + count - 1}`, values };
+}
+
 /** The number of a row's bucket. `//` cuts towards zero, and times before 1970 are negative. */
 function bucketSql(widthNs: bigint): string {
   const ns = "epoch_ns(CAST(time AS TIMESTAMP_NS))";

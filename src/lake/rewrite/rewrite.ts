@@ -5,6 +5,8 @@
  * a file that nothing names, which is removed like those of interrupted merges. Replaced objects stay for the grace
  * period, for queries that have them open.
  *
+ * Merging joins objects to ones that are far larger than what can be sorted. Those are rewritten in parts.
+ *
  * The lock of merging is held: nobody merges the table meanwhile. Who has lost it with its session cannot publish while
  * somebody else has it (merge-lock.ts); and a merge that has taken an object finds it gone, as this does when a merge was
  * first.
@@ -18,9 +20,9 @@ import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/m
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
 import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
-import type { MergeSource } from "../merge/merge-plan.js";
+import type { MergeSource, StepLimits } from "../merge/merge-plan.js";
 import { publishStored, replacePartitions } from "../merge/merge-publish.js";
-import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
+import { type RowCondition, rowGroupRows, type SourceFile } from "../merge/merge-sql.js";
 import { publishDeadline } from "../publish-deadline.js";
 import type { TableName } from "../tables/tables.js";
 
@@ -37,6 +39,7 @@ export interface RewriteContext extends MergeContext {
 export interface RewriteSource extends MergeSource {
   readonly level: number;
   readonly bucketSeconds: number | null;
+  readonly sorted: boolean;
 }
 
 /** Rows to take out of some objects of one table and audience. */
@@ -139,6 +142,12 @@ async function countMatches(
   return new Map(rows.map(([file, count]) => [String(file), Number(count)]));
 }
 
+/** Rows of a source that a step of a merge would sort, in whole row groups. */
+function partRows({ rows, bytes }: StepLimits, { rowCount, fileBytes }: RewriteFile): number {
+  const most = Math.min(rows, rowCount * (bytes / fileBytes));
+  return Math.max(1, Math.floor(most / rowGroupRows)) * rowGroupRows;
+}
+
 /** @returns false when the partition was gone */
 async function rewriteObject(
   context: RewriteContext,
@@ -148,7 +157,7 @@ async function rewriteObject(
   source: RewriteFile,
   rowsRemoved: number,
 ): Promise<boolean> {
-  const { store, root, limits, clock, at } = context;
+  const { store, root, limits, clock, cancelled, at } = context;
   const left = source.rowCount - rowsRemoved;
   const level = source.level === 1 || source.level === 2 || source.level === 3 ? source.level : 1;
   if ((await withKnownColumns(engine, viewSet, [source])).length === 0) {
@@ -157,7 +166,9 @@ async function rewriteObject(
   const others = { sql: `coalesce(NOT (${condition.sql}), true)`, values: condition.values };
   const rows = { sources: [source], condition: others, rows: left };
   const attributes = await attributesOf(engine, [source]);
-  const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows } as const;
+  const sortable = partRows(limits.step, source);
+  const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled } : null;
+  const order = { table: viewSet, audience, level, ...rows, attributes, parts, rollupRows: limits.rollupRows } as const;
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const assertInTime = publishDeadline(clock);
   const done = await publishStored(
@@ -174,6 +185,7 @@ async function rewriteObject(
         widthSeconds: source.bucketSeconds,
         sources: [source],
         objects,
+        sorted: parts === null || source.sorted,
         ...(receivedSince === undefined ? {} : { receivedSince }),
         scope: { viewSet },
         ...(before === undefined ? {} : { before }),

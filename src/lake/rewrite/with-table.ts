@@ -99,7 +99,7 @@ interface ReceivedSource extends RewriteSource {
 
 /** The columns of a {@link RewriteSource}, of rows as `lakehouse_partitions` has them. */
 export function rewriteSourceColumns(sql: Sql) {
-  return sql`${mergeSourceColumns(sql)}, level::int as level, bucket_seconds as "bucketSeconds"`;
+  return sql`${mergeSourceColumns(sql)}, level::int as level, bucket_seconds as "bucketSeconds", sort_order <> '' as sorted`;
 }
 
 /** Partitions to look through, by id. */
