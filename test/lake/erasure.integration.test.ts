@@ -20,6 +20,7 @@ import { createManualClock } from "../helpers/manual-clock.js";
 import { sampled } from "../helpers/effort.js";
 import { changeBytes } from "../helpers/lake/change-bytes.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { storeWith } from "../helpers/lake/store-with.js";
 import { addAged, askErasure, dieAt, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
 let lab: MergeLab;
@@ -368,18 +369,28 @@ it("looks through objects that a merge without its lock has made meanwhile", asy
   expect(await taskRow(lab, taskId)).toMatchObject({ rows: 3, rewritten: 3 });
 });
 
-it.each(["written", "replacing"])(
+it.each(["storing", "written", "replacing"])(
   "replaces nothing after it waited for so long that what it wrote may be gone (%s)",
   async (where) => {
     await addLogs([log("shop"), log("other", "other")]);
     const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
     const clock = createManualClock(Date.now());
-    const at = (point: TaskPoint): void => {
+    const at = (point: TaskPoint | "storing"): void => {
       if (point === where) {
         clock.advance(2 * 3_600_000);
       }
     };
-    await expect(runTask(taskContext(lab, { clock, at }), taskId)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const store = storeWith(lab.context.store, {
+      localPath: (object) => {
+        if (object.endsWith(".l1.parquet")) {
+          at("storing");
+        }
+        return lab.context.store.localPath(object);
+      },
+    });
+    await expect(runTask(taskContext(lab, { store, clock, at }), taskId)).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+    });
     expect(await messages()).toEqual(["other", "shop"]);
     await runTask(taskContext(lab), taskId);
     expect(await messages()).toEqual(["other"]);

@@ -169,8 +169,8 @@ async function rewriteObject(
   const sortable = partRows(limits.step, source);
   const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled } : null;
   const order = { table: viewSet, audience, level, ...rows, attributes, parts, rollupRows: limits.rollupRows } as const;
-  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const assertInTime = publishDeadline(clock);
+  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const done = await publishStored(
     store,
     () => pathsOf(objects),
