@@ -30,7 +30,7 @@ beforeEach(async () => {
 afterEach(() => lab.stop());
 
 const logs = (rows: string): string => `SELECT * FROM (VALUES ${rows}) AS t (time, msg, service_name, properties)`;
-const log = (name: string, service = "shop", properties = "{}", ns = 0): string =>
+const log = (name: string, service = "shop", properties = "{}", ns: number | string = 0): string =>
   `(make_timestamp_ns(${ns}), '${name}', '${service}', '${properties}')`;
 
 async function addLogs(rows: readonly string[], audience: string | null = "a", level: 0 | 3 = 0): Promise<string> {
@@ -240,6 +240,15 @@ describe("erases by", () => {
     expect(await messages()).toEqual(["1", "4"]);
   });
 
+  test("time: beyond what times of rows reach", async () => {
+    await addLogs([log("first", "s", "{}", "-9223372036854775806"), log("last", "s", "{}", "9223372036854775806")]);
+    const [least, most] = ["-9223372036854775807", "9223372036854775807"];
+    expect(await erase({ service: "s" }, { begin_ns: most })).toBe(0);
+    expect(await erase({ service: "s" }, { end_ns: least })).toBe(0);
+    expect(await erase({ service: "s" }, { begin_ns: "0", end_ns: most })).toBe(1);
+    expect(await messages()).toEqual(["first"]);
+    expect(await erase({ service: "s" }, { begin_ns: least, end_ns: most })).toBe(1);
+  });
   test("text that looks like SQL", async () => {
     const hostile = "x' OR true; DROP TABLE t; -- $1";
     await addLogs([log("1"), log("2", hostile.replaceAll("'", "''"))]);

@@ -80,7 +80,7 @@ const attributeLists: Readonly<Record<TableName, readonly string[]>> = {
 /** The rows of a table that go by any of some erasures; null when it can hold none. */
 export function erasedRows(table: TableName, filters: readonly ErasureFilter[]): RowCondition | null {
   const values: EngineValue[] = [];
-  const parameter = (type: string, text: string): string => {
+  const parameter: Parameter = (type, text) => {
     values.push({ type, text });
     return `$${values.length}`;
   };
@@ -90,19 +90,25 @@ export function erasedRows(table: TableName, filters: readonly ErasureFilter[]):
       return [];
     }
     const bounds = [
-      ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${parameter("BIGINT", String(beginNs))})`]),
-      ...(endNs === null ? [] : [`time < make_timestamp_ns(${parameter("BIGINT", String(endNs))})`]),
+      ...(beginNs === null || beginNs <= -beyondNs ? [] : [boundSql(">=", beginNs, parameter)]),
+      ...(endNs === null || endNs >= beyondNs ? [] : [boundSql("<", endNs, parameter)]),
     ];
     return [`(${[`(${sql})`, ...bounds].join(" AND ")})`];
   });
   return conditions.length === 0 ? null : { sql: conditions.join(" OR "), values };
 }
 
-function conditionSql(
-  table: TableName,
-  condition: ErasureCondition,
-  parameter: (type: string, text: string) => string,
-): string | null {
+type Parameter = (type: string, text: string) => string;
+
+/** Bounds from here on, which the administration sets to this, leave a side open or meet nothing: DuckDB has no such time. */
+const beyondNs = 2n ** 63n - 1n;
+
+function boundSql(operator: ">=" | "<", ns: bigint, parameter: Parameter): string {
+  const isTime = -beyondNs < ns && ns < beyondNs;
+  return isTime ? `time ${operator} make_timestamp_ns(${parameter("BIGINT", String(ns))})` : "false";
+}
+
+function conditionSql(table: TableName, condition: ErasureCondition, parameter: Parameter): string | null {
   switch (condition.kind) {
     case "service":
       return `service_name = ${parameter("VARCHAR", condition.name)}`;
