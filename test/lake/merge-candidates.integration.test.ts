@@ -17,6 +17,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await sql`delete from lakehouse_partitions`;
+  await sql`delete from lake_tasks`;
 });
 afterAll(() => database.drop());
 
@@ -116,4 +117,25 @@ it("is chosen the oldest first, of its levels alone", async () => {
     widthSeconds: 86_400,
     level: 1,
   });
+});
+
+it("leaves what came after an erasure that has not ended, of its audience and unstamped, for an hour", async () => {
+  const ask = async (audience: string, state: string, minutesAgo: number) =>
+    await sql`insert into lake_tasks (kind, request, state, created_by, created_at)
+      values ('erasure', ${JSON.stringify({ audience })}::text::jsonb, ${state}, 'test', now() - ${minutesAgo} * interval '1 minute')`;
+  await addMany(64, { viewSet: "spans" });
+  await ask("public", "done", 0);
+  await ask("public", "waiting", 61);
+  await ask("other", "waiting", 0);
+  expect(await find()).toMatchObject([{ viewSet: "spans", objects: 64 }]);
+  await ask("public", "running", 0);
+  await addMany(64);
+  await addMany(64, { audience: null });
+  await addMany(65, { audience: "others" });
+  await addMany(32, { level: 1 });
+  expect(await find()).toMatchObject([
+    { viewSet: "log_entries", audience: "others", objects: 65 },
+    { viewSet: "spans", objects: 64 },
+    { viewSet: "log_entries", audience: "public", levels: [1] },
+  ]);
 });

@@ -88,11 +88,22 @@ export function audiencesOf({ audience }: Pick<MergeGroup, "audience">): Audienc
   };
 }
 
-/** The first condition is that of the index `lakehouse_partitions_mergeable`. */
+/** For how long what comes after an erasure waits for its end; a store that is away may keep that waiting for days. */
+const heldSeconds = 3600;
+
+/**
+ * The first condition is that of the index `lakehouse_partitions_mergeable`. An erasure leaves what is ingested after the
+ * call, but not when it is merged with earlier rows: that waits until the erasure has ended.
+ */
 function mergeable(sql: Sql, except: readonly string[]) {
   return sql`level < 3
     and (level = 0 or (row_count < ${fullObject.rows}::int8 and file_bytes < ${fullObject.bytes}::int8))
-    and partition_id <> all(${[...except]}::uuid[])`;
+    and partition_id <> all(${[...except]}::uuid[])
+    and not (level = 0 and exists (
+      select from lake_tasks as erasure
+      where erasure.kind = 'erasure' and erasure.state in ('waiting', 'running')
+        and erasure.created_at between now() - ${heldSeconds} * interval '1 second' and lakehouse_partitions.created_at
+        and coalesce(erasure.request ->> 'audience' = lakehouse_partitions.audience, true)))`;
 }
 
 /** A sum of each open level, from below. */

@@ -3,8 +3,9 @@
  *
  * **What it reaches**: all objects that are in the catalogue when it comes to their table, but those that were ingested
  * after the call; so every row that was acknowledged before it. Rows that arrive later are not erased, unless they are
- * merged with others before the erasure comes to their table. While it is at a table nobody merges it; objects
- * that come from a merge all the same (a session was lost) are looked through in another round.
+ * merged with others before the erasure comes to their table; maintenance waits with that (../merge/merge-candidates.ts).
+ * While it is at a table nobody merges it; objects that come from a merge all the same (a session was lost) are looked
+ * through in another round.
  *
  * **Resumable.** What each object loses is counted in the transaction that replaces it. After a crash the task is still
  * running, and whoever leads next looks through everything again: what is erased is not found twice.
