@@ -66,3 +66,17 @@ it.skipIf(process.platform !== "linux")("erases nothing, and goes on when there 
   expect(await taskRow(lab, task)).toMatchObject({ state: "done", rows: 20_000 });
   expect(await messages()).toHaveLength(20_000);
 });
+
+it.each([
+  ["DuckDB", new Error('IO Error: Could not write file "/lake/.x.merge.tmp": No space left on device')],
+  ["the system", Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" })],
+])("erases later when %s says that the disk is full", async (_who, full) => {
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop0" } });
+  await expect(
+    runTask(taskContext(lab, { at: (point) => (point === "counted" ? Promise.reject(full) : undefined) }), taskId),
+  ).rejects.toMatchObject({ code: "UNAVAILABLE", cause: full });
+  const error = "There is no room left on the disk of the object store, or on that of TMPDIR; trying again later.";
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "running", rows: 0, error });
+  await runTask(taskContext(lab), taskId);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 20_000, error: null });
+});

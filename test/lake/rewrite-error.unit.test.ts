@@ -7,6 +7,8 @@ it.each([
   [engineHasEnded, "UNAVAILABLE"],
   [`Out of Memory Error: ${engineHasEnded}`, "PAYLOAD_TOO_LARGE"],
   ["IO Error: not a Parquet file", "INTERNAL"],
+  ['IO Error: Could not write file "/lake/.x.merge.tmp": No space left on device', "UNAVAILABLE"],
+  ['IO Error: Could not write file "/lake/.x.merge.tmp": Permission denied', "INTERNAL"],
 ])("a rewrite whose engine says %j fails with %s", (message, code) => {
   expect(rewriteError(new Error(message), false)).toMatchObject({ code });
 });

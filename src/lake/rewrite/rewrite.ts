@@ -14,6 +14,7 @@
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { quoteText } from "../../runtime/text/sql-text.js";
+import { isDiskFull } from "../cache/disk-cache.js";
 import { engineError } from "../engine-error.js";
 import { assertUnchanged, withObjects } from "../merge/local-objects.js";
 import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
@@ -212,7 +213,14 @@ export function rewriteError(error: unknown, cancelled: boolean): unknown {
   if (error instanceof Error && error.message === engineHasEnded) {
     return new ServiceError("UNAVAILABLE", "The process that rewrites objects has ended.", { cause: error });
   }
+  if (isDiskFull(error) || (error instanceof Error && diskFull.test(error.message))) {
+    const words = "There is no room left on the disk of the object store, or on that of TMPDIR; trying again later.";
+    return new ServiceError("UNAVAILABLE", words, { cause: error });
+  }
   return new ServiceError("INTERNAL", "Reading or writing objects failed; the log of maintenance says why.", {
     cause: error,
   });
 }
+
+/** The system's words, as DuckDB gives them. */
+const diskFull = /No space left on device|Disk quota exceeded/u;
