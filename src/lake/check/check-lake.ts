@@ -32,6 +32,7 @@ import {
   fileOf,
   findObject,
   isAsPublished,
+  isGone,
   type Listed,
   listTable,
   otherBytes,
@@ -220,7 +221,10 @@ async function isPublished(sql: Sql, { partitionId }: CheckedPartition): Promise
   return found.length > 0;
 }
 
-async function checkOrphans({ sql, clock, report, stored }: TableCheck, removals: Removals | null): Promise<void> {
+async function checkOrphans(
+  { sql, store, clock, report, stored }: TableCheck,
+  removals: Removals | null,
+): Promise<void> {
   const old = [...stored].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
   for (let from = 0; from < old.length; from += pageObjects) {
     const step = old.slice(from, from + pageObjects);
@@ -228,7 +232,8 @@ async function checkOrphans({ sql, clock, report, stored }: TableCheck, removals
     const named = await sql<{ path: string }[]>`${namedPaths(sql, paths)}`;
     const known = new Set(named.map(({ path }) => path));
     for (const [path, { bytes }] of step) {
-      if (!known.has(path)) {
+      // What was replaced an hour ago may have been removed while its table was checked.
+      if (!known.has(path) && !(await isGone(store, path))) {
         await tellOrphan(report, path, bytes, removals);
       }
     }

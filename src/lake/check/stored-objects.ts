@@ -52,6 +52,16 @@ export async function findObject(
   }
 }
 
+/** Whether an object that a list had has been removed since. */
+export async function isGone(store: ObjectStore, path: string): Promise<boolean> {
+  try {
+    await store.size(path, new AbortController().signal);
+    return false;
+  } catch (error) {
+    return error instanceof ServiceError && error.code === "NOT_FOUND";
+  }
+}
+
 /** The file of an object, or the one that it is brought to. */
 export function fileOf({ store, root }: CheckContext, { path }: CheckedPartition): string {
   return store.localPath(path) ?? join(root, path);
