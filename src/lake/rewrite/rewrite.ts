@@ -143,10 +143,13 @@ async function countMatches(
   return new Map(rows.map(([file, count]) => [String(file), Number(count)]));
 }
 
-/** Rows of a source that a step of a merge would sort, in whole row groups. */
+/** Few enough to be sorted however long they are. */
+const leastPartRows = 2048;
+
+/** Rows of a source that a step of a merge would sort, in whole row groups where they are short. */
 function partRows({ rows, bytes }: StepLimits, { rowCount, fileBytes }: RewriteFile): number {
-  const most = Math.min(rows, rowCount * (bytes / fileBytes));
-  return Math.max(1, Math.floor(most / rowGroupRows)) * rowGroupRows;
+  const most = Math.min(rows, Math.max(leastPartRows, Math.floor(rowCount * (bytes / fileBytes))));
+  return most < rowGroupRows ? most : most - (most % rowGroupRows);
 }
 
 /** @returns false when the partition was gone */
