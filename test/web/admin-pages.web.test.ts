@@ -122,6 +122,7 @@ it("adds, changes and deletes a data source, and says whose tokens it gets", asy
   await form.getByLabel("Name").fill("other");
   await form.getByRole("button", { name: "Save" }).click();
   await form.getByText(/^Must (?!be 1 to)/).waitFor();
+  await expect.poll(() => form.getByLabel("Address").evaluate((field) => field.matches(":focus"))).toBe(true);
   await form.getByLabel("Address").fill("grpc://127.0.0.1:1");
   await form.getByRole("button", { name: "Save" }).click();
   const change = page.getByRole("form", { name: "Change other" });

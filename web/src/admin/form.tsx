@@ -62,11 +62,14 @@ export function Form({
   const shownAtField = fields.some((field) => fieldProblem(error, field) !== null);
   const form = useRef<HTMLFormElement | null>(null);
   const [tries, setTries] = useState(0);
+  const sentFrom = useRef<Element | null>(null);
+  const saidAtField = shownAtField ? error : null;
   useEffect(() => {
-    if (tries > 0) {
+    // The server answers later: whoever has gone on to something else stays there.
+    if (tries > 0 && document.activeElement === sentFrom.current) {
       form.current?.querySelector<HTMLElement>("[aria-invalid='true']")?.focus();
     }
-  }, [tries]);
+  }, [tries, saidAtField]);
   return (
     <form
       ref={form}
@@ -76,6 +79,7 @@ export function Form({
       autoComplete="off"
       onSubmit={(event: FormEvent) => {
         event.preventDefault();
+        sentFrom.current = document.activeElement;
         onSubmit();
         setTries(tries + 1); // what is wrong is shown then, and the first of it has the focus
       }}
