@@ -246,3 +246,37 @@ it.each(["/logs", "/logs?view=patterns", "/traces", "/services", "/processes"])(
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(enlarged.width);
   },
 );
+
+/** Contrast, from 1 to 21, of the edge of every field that can be seen with what is behind it: its own, or its bar's. */
+const edges = `[...document.querySelectorAll("textarea, [role=combobox], input:not([type=checkbox], [type=file])")]
+  .filter((field) => field.checkVisibility() && !field.disabled && field.closest("[aria-hidden=true]") === null)
+  .map((field) => {
+    const luminance = (colour) => {
+      const linear = (byte) => (byte > 10.3 ? ((byte / 255 + 0.055) / 1.055) ** 2.4 : byte / 255 / 12.92);
+      const [red, green, blue] = colour.match(/\\d+/g).map(Number);
+      return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+    };
+    const has = (style) => (element) => getComputedStyle(element)[style];
+    const edged = has("borderBottomWidth")(field) === "0px" ? field.parentElement : field;
+    let behind = edged.parentElement;
+    while (has("backgroundColor")(behind) === "rgba(0, 0, 0, 0)") {
+      behind = behind.parentElement;
+    }
+    const [a, b] = [has("borderBottomColor")(edged), has("backgroundColor")(behind)].map(luminance);
+    const name = field.ariaLabel ?? field.labels?.[0]?.textContent ?? field.textContent;
+    return [name, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+  })`;
+
+it.each([
+  ["/logs", "dark", "Add a filter"],
+  ["/logs", "light", "Add a filter"],
+  ["/admin/retention?new=1", "dark", "Audience"],
+  ["/admin/retention?new=1", "light", "Audience"],
+  ["/admin/query-denials?new=1", "dark", "Because"],
+] as const)("shows where fields begin and end in %s (%s)", async (path, theme, one) => {
+  const page = await app.open(path, { theme });
+  await page.getByLabel(one, { exact: true }).waitFor();
+  const found: readonly (readonly [name: string, contrast: number])[] = await page.evaluate(edges);
+  expect(found.map(([name]) => name)).toContain(one);
+  expect(found.filter(([, contrast]) => contrast < 3)).toEqual([]);
+});

@@ -271,7 +271,7 @@ export function Select({
         }
       }}
     >
-      <BaseSelect.Trigger aria-label={label} className={classes(css.button, className)}>
+      <BaseSelect.Trigger aria-label={label} className={classes(css.button, css.select, className)}>
         <BaseSelect.Value />
         <BaseSelect.Icon className={css.selectIcon}>
           <ChevronDown />
