@@ -372,6 +372,23 @@ it("keeps a page with long names beside the panel", async () => {
   expect((table?.x ?? Infinity) + (table?.width ?? 0)).toBeLessThanOrEqual(panel?.x ?? 0);
 });
 
+it.each([1440, 800, 400])("says what was done beside what can be pressed in a panel, at %i pixels", async (width) => {
+  const page = await app.open("/admin/groups", { width });
+  const group = `crew-${width}`;
+  expect(await callApi(page, "POST", "api/groups", { name: group })).toMatchObject({ status: 201 });
+  await page.goto(`${app.url}/admin/groups?open=${group}`);
+  await page.getByLabel("Add somebody").fill("somebody-with-a-very-long-name-of-many-parts@a-long-domain.example.com");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  const said = page.getByRole("region", { name: "Notifications" }).getByRole("dialog");
+  await said.waitFor();
+  const [toast, panel] = await Promise.all([said.boundingBox(), page.getByRole("complementary").boundingBox()]);
+  await screenshot(page, `toast-${width}`);
+  expect(toast).not.toBeNull();
+  const isBeside = (toast?.x ?? 0) + (toast?.width ?? 0) <= (panel?.x ?? 0);
+  const isBelow = (toast?.y ?? 0) >= (panel?.y ?? 0) + (panel?.height ?? 0);
+  expect(isBeside || isBelow).toBe(true);
+});
+
 it("shows the whole of a long name in a list to choose from, within the window", async () => {
   const audience = "a_name_that_a_program_made".repeat(8);
   const page = await app.open("/logs", { width: 400 });

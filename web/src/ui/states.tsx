@@ -138,14 +138,13 @@ export function Skeleton({ rows = 6 }: { readonly rows?: number }): ReactElement
   );
 }
 
+/** At the end of a page, which is no window to scroll: over its lower left, or below it on narrow screens. */
 export function Toasts(): ReactElement {
   return (
     <Toast.Provider toastManager={toasts} timeout={5000}>
-      <Toast.Portal>
-        <Toast.Viewport className={css.toasts}>
-          <ToastList />
-        </Toast.Viewport>
-      </Toast.Portal>
+      <Toast.Viewport className={css.toasts}>
+        <ToastList />
+      </Toast.Viewport>
     </Toast.Provider>
   );
 }

@@ -1,4 +1,4 @@
-/** Short words at the lower right, which go by themselves. `Toasts` shows them. */
+/** Short words that go by themselves. `Toasts` shows them. */
 import { Toast } from "@base-ui/react/toast";
 
 import { oneLine } from "./format.js";

@@ -50,11 +50,11 @@ export function Shell(): ReactElement {
             <main id="page" className={css.page} tabIndex={-1}>
               {page?.adminOnly === true && !isAdmin ? <AdminsOnly /> : <Outlet />}
             </main>
+            <Toasts />
           </div>
         </div>
         <Palette open={paletteOpen} onClose={() => setPaletteOpen(false)} />
         <LoginAgain />
-        <Toasts />
       </BaseTooltip.Provider>
     </TimeRangeProvider>
   );
