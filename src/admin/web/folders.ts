@@ -31,6 +31,7 @@ export async function selectFolders(sql: SqlOrTransaction, page: Page): Promise<
 
 /** Makes sure of a folder. @throws ServiceError CONFLICT when there are too many */
 export async function createFolder(tx: TransactionSql, caller: Caller, name: string): Promise<Created<FolderRow>> {
+  await tx`lock table web.folders in share row exclusive mode`;
   const [count] = await tx<{ n: number }[]>`select count(*)::int as n from web.folders`;
   if ((count?.n ?? 0) >= maxFolders) {
     throw new ServiceError("CONFLICT", `there are ${maxFolders} folders already; delete some first`);

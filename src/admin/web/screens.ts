@@ -9,7 +9,7 @@ import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Page } from "../../wire/web/operation.js";
 import { isAdministrator } from "../administrators.js";
-import { lockScreen } from "../locks.js";
+import { lockCaller, lockScreen } from "../locks.js";
 
 /** A screen without what it shows. */
 interface ScreenRow {
@@ -201,6 +201,8 @@ async function assertMayChange(tx: TransactionSql, caller: Caller, { owner }: Sc
 }
 
 async function assertBelowBound(tx: TransactionSql, caller: Caller): Promise<void> {
+  // After the lock of the screen, always; nobody takes one of a screen after this.
+  await lockCaller(tx, caller.name);
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from web.screens where owner = ${caller.name}`;
   if ((row?.count ?? 0) >= maxScreensOfOwner && !(await isAdministrator(tx, caller))) {

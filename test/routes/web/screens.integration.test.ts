@@ -97,6 +97,15 @@ describe("a screen", () => {
     expect((await t.as(t.bob, "GET", "/api/screens/s/versions/x")).status).toBe(400);
   });
 
+  it("is the last of its owner's two hundred, however many are made at once", async () => {
+    await t.web.database.sql`
+      insert into web.screens (name, folder, config, version, owner, created_at, updated_at, updated_by)
+      select 'old ' || n, null, '{}', 1, 'ann@example.com', now(), now(), 'ann@example.com' from generate_series(1, 199) n`;
+    const made = await Promise.all(Array.from({ length: 8 }, (_, i) => put(t.ann, `new ${i}`)));
+    expect(countsOf(made)).toEqual({ 201: 1, 403: 7 });
+    expect((await put(t.bob, "another's")).status).toBe(201);
+  });
+
   it.each([
     ["a list", []],
     ["text", "x"],
@@ -177,6 +186,15 @@ describe("a screen", () => {
 });
 
 describe("a folder", () => {
+  it("is the last of ten thousand, however many are made at once", async () => {
+    await t.web.database.sql`
+      insert into web.folders (name, created_by) select 'old ' || n, 'admin@example.com' from generate_series(1, 9999) n`;
+    const made = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => t.as(t.admin, "POST", "/api/folders", { name: `new ${i}` })),
+    );
+    expect(countsOf(made)).toEqual({ 201: 1, 409: 7 });
+  });
+
   it("is changed by administrators and seen by everybody", async () => {
     expect((await t.as(t.ann, "POST", "/api/folders", { name: "team" })).status).toBe(403);
     expect((await t.as(t.admin, "POST", "/api/folders", { name: "team" })).status).toBe(201);
