@@ -6,7 +6,7 @@
  * It holds at most two database connections, the limit of the whole web server: claims go through
  * one actor and so use one at a time, everything else shares what is left.
  */
-import { connect, isConnectionError, type Sql } from "../db/sql.js";
+import { connect, isConnectionError, missingRight, type Sql } from "../db/sql.js";
 import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -167,7 +167,7 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
   };
 }
 
-/** What the database could not do now is UNAVAILABLE; what is left is a defect, and INTERNAL. */
+/** What the database could not do now is UNAVAILABLE, what it may not NOT_CONFIGURED; what is left is a defect. */
 function asServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) {
     return error;
@@ -178,7 +178,7 @@ function asServiceError(error: unknown): ServiceError {
       retryAfterSeconds: 1,
     });
   }
-  return new ServiceError("INTERNAL", undefined, { cause: error });
+  return missingRight(error) ?? new ServiceError("INTERNAL", undefined, { cause: error });
 }
 
 async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer> {

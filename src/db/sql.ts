@@ -184,16 +184,27 @@ const unavailableStates: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03
 /** Connection exceptions (08) and insufficient resources (53: disk full, memory, too many connections). */
 const unavailableClasses: ReadonlySet<string> = new Set(["08", "53"]);
 
-/** What `work` returns. @throws ServiceError UNAVAILABLE where it met a {@link isConnectionError} */
+/** What `work` returns. @throws ServiceError UNAVAILABLE where it met a {@link isConnectionError}; {@link missingRight} */
 export async function reaching<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!isConnectionError(error)) {
-      throw error;
+      throw missingRight(error) ?? error;
     }
     throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
   }
+}
+
+/** What to tell of a login that lacks a right (insufficient_privilege), as after an upgrade; null for other errors. */
+export function missingRight(error: unknown): ServiceError | null {
+  return error instanceof postgres.PostgresError && error.code === "42501"
+    ? new ServiceError(
+        "NOT_CONFIGURED",
+        `the database does not let this server do that (${error.message}); run migrations/roles/*.sql as the owner of the tables, now and after every upgrade`,
+        { cause: error },
+      )
+    : null;
 }
 
 /**

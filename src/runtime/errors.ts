@@ -29,7 +29,7 @@ export const errorCatalogue = {
   TOO_MANY_REQUESTS: entry(429, 8, true, "too many requests; try again later"),
   OVERLOADED: entry(503, 14, true, "the server is overloaded; try again later"),
   UNAVAILABLE: entry(503, 14, true, "temporarily unavailable; try again later"),
-  NOT_CONFIGURED: entry(503, 14, false, "not configured on this server"),
+  NOT_CONFIGURED: entry(503, 9, false, "not configured on this server"),
   AUTH_DISABLED: entry(503, 14, false, "not available while authentication is disabled"),
   DEADLINE_EXCEEDED: entry(504, 4, true, "the deadline passed before the work was done"),
   CANCELLED: entry(499, 1, false, "the caller cancelled the request"),

@@ -55,6 +55,16 @@ test("analytics answers queries and runs admin functions, and records the use of
   expect(row).toEqual({ used: true });
 });
 
+test("analytics says what to run when an upgrade left its role without a right", async () => {
+  const { key } = await t.mintAnalytics(["red"]);
+  const server = await t.startAnalytics({}, await loginAs("analytics"));
+  await t.sql`revoke insert on audit_log from telemetry_analytics`;
+  await expect(server.query(key, "select * from deny_queries('false', 'a test')")).rejects.toThrow(
+    /permission denied for table audit_log.*run migrations\/roles\/\*\.sql as the owner/,
+  );
+  await server.stop();
+});
+
 test("web mints, claims, lists and revokes keys, and changes grants and groups", async () => {
   const identities = await startIdentities();
   const database = await createTestDatabase();
@@ -90,6 +100,11 @@ test("web mints, claims, lists and revokes keys, and changes grants and groups",
     await ask("DELETE", "/api/groups/ops"),
   ];
   expect(statuses).toEqual([201, 200, 200, 200, 201, 204, 201, 201, 204]);
+  await database.sql`revoke insert on groups from telemetry_web`;
+  expect(await web.request("POST", "/api/groups", { cookie, body: { name: "late" } })).toMatchObject({
+    status: 503,
+    json: { code: "NOT_CONFIGURED", message: expect.stringContaining("run migrations/roles/*.sql") },
+  });
   await web.server.stop();
   await login.drop();
   await web.stop();
