@@ -227,6 +227,29 @@ it.each([
   await expect.poll(() => spans(page).getByRole("row").count()).toBe(4);
 });
 
+it("says where it looked for a trace, and looks for what comes after a long pause", async () => {
+  const beginMs = Date.now() - 5 * 3_600_000;
+  const traceId = "4e".repeat(16);
+  const span = (id: number, minute: number): object => ({
+    traceId,
+    spanId: String(id).padStart(16, "0"),
+    ...(id === 1 ? {} : { parentSpanId: "1".padStart(16, "0") }),
+    name: `part ${id}`,
+    startTimeUnixNano: `${beginMs + minute * 60_000}000000`,
+    endTimeUnixNano: `${beginMs + minute * 60_000 + 900}000000`,
+  });
+  await app.send("/v1/traces", { resourceSpans: [{ scopeSpans: [{ spans: [span(1, 0), span(2, 200)] }] }] });
+  const page = await app.open(`/traces/${traceId}?at=${new Date(beginMs).toISOString()}`);
+  await page.getByText("within an hour of it").waitFor();
+  expect(await spans(page).getByRole("row").count()).toBe(1);
+  await screenshot(page, "trace-within");
+  await page.getByRole("button", { name: "Look at all times" }).click();
+  await expect.poll(() => spans(page).getByRole("row").count()).toBe(2);
+  await page.getByText("at all times", { exact: true }).waitFor();
+  expect(await page.evaluate("document.activeElement.id")).toBe("page"); // where the button was, nearly
+  expect(new URL(page.url()).search).toBe("");
+});
+
 it("looks everywhere for a trace once, and only if it may not be whole", async () => {
   const page = await app.open("/traces?filter=service_name=gateway");
   const asked: string[] = [];

@@ -10,7 +10,7 @@ import { seriesColours } from "../../ui/colours.js";
 import { Button, CopyButton } from "../../ui/controls.js";
 import { formatMilliseconds, formatNumber, formatTime } from "../../ui/format.js";
 import { LinkButton } from "../../ui/link-button.js";
-import { Split } from "../../ui/panel.js";
+import { Split, useGoneFocus } from "../../ui/panel.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { LogList } from "../logs/log-list.js";
 import { logRows, logSelect } from "../logs/log-rows.js";
@@ -112,7 +112,12 @@ function TraceView({
   return (
     <div className={css.page}>
       {failure}
-      <Head id={id} trace={trace} colours={colours} />
+      <Head
+        id={id}
+        trace={trace}
+        colours={colours}
+        onWiden={range === null ? null : () => change({ at: undefined }, { replace: true })}
+      />
       {trace.spans.some(({ isOrphan }) => isOrphan) ? (
         <div className={css.note}>
           <Banner kind="warn">Spans whose parent is not there are shown as roots: the trace may not be whole.</Banner>
@@ -180,14 +185,18 @@ function Head({
   id,
   trace,
   colours,
+  onWiden,
 }: {
   readonly id: string;
   readonly trace: Trace;
   readonly colours: ReadonlyMap<string, string>;
+  /** Looks for its spans everywhere; null: that has been done. */
+  readonly onWiden: (() => void) | null;
 }): ReactElement {
   const root = trace.spans[0];
+  const goneFocus = useGoneFocus<HTMLDivElement>();
   return (
-    <div className={css.head}>
+    <div {...goneFocus} className={css.head}>
       <h2 title={root?.name}>
         <span className={css.swatch} style={{ background: colours.get(root?.service ?? "") }} />
         {root?.service}: {root?.name}
@@ -203,7 +212,10 @@ function Head({
             {trace.errors > 0 ? <CircleAlert aria-hidden /> : null} {formatNumber(trace.errors)}
           </dd>
         </div>
+        {/* Nothing in a range tells of spans after a longer pause, and everywhere is too much to look at for each trace. */}
+        <Fact name="Looked" value={onWiden === null ? "at all times" : "within an hour of it"} />
       </dl>
+      {onWiden === null ? null : <Button onClick={onWiden}>Look at all times</Button>}
       <LinkButton {...chooseAddress(id, trace)}>
         <GitCompareArrows aria-hidden /> Compare with…
       </LinkButton>

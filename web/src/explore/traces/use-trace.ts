@@ -23,7 +23,8 @@ const reachMs = 3_600_000;
  */
 export function useTrace(id: string, at: string | null): TraceState {
   const atMs = Date.parse(at ?? "");
-  const [everywhere, setEverywhere] = useState(Number.isNaN(atMs));
+  const [isTooNarrow, setTooNarrow] = useState(false);
+  const everywhere = isTooNarrow || Number.isNaN(atMs);
   const range = everywhere ? null : { beginMs: atMs - reachMs, endMs: atMs + reachMs };
   const query = useQuerySql(traceSql, { parameters: [id], range, enabled: isTraceId(id) });
   const isNotThere = query.summary !== null && query.result?.rows === 0;
@@ -38,7 +39,7 @@ export function useTrace(id: string, at: string | null): TraceState {
   const isInPart = query.summary !== null && trace !== null && range !== null && mayReachBeyond(trace, range);
   useEffect(() => {
     if (isNotThere || isInPart) {
-      setEverywhere(true);
+      setTooNarrow(true);
     }
   }, [isNotThere, isInPart]);
   return { query, trace, isMissing: !isTraceId(id) || (isNotThere && everywhere && !query.running), range };
