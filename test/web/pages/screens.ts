@@ -105,6 +105,55 @@ it("goes on at the cells when somebody begins to edit below them, and in the pag
   expect(await page.evaluate("document.activeElement === document.body")).toBe(false);
 });
 
+it("shows a cell below its fields while it is edited, and runs what is typed when that rests, or at once", async () => {
+  const page = await app.open("/screens");
+  const tables = ["first", "second"].map((id) => ({ kind: "table", id, title: id, sql: "SELECT 1 AS n" }));
+  expect(await put(page, "typed", { config: { format: 1, cells: tables }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/typed`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const first = page.getByRole("region", { name: "Table: first" });
+  await first.getByRole("gridcell", { name: "1" }).waitFor();
+  const asked: string[] = [];
+  page.on("request", (request) => {
+    if (request.url().endsWith("/api/query")) {
+      asked.push(request.postData() ?? "");
+    }
+  });
+  const sql = first.getByRole("textbox", { name: "SQL" });
+  await sql.fill("");
+  await sql.pressSequentially("SELECT 'typed' AS word", { delay: 20 });
+  await first.getByRole("gridcell", { name: "typed" }).waitFor();
+  expect(asked.filter((body) => body.includes("typed"))).toHaveLength(1);
+  await page.clock.install(); // nothing rests any more
+  await sql.press("End");
+  await sql.pressSequentially(", 42 AS n");
+  expect(await first.getByRole("gridcell", { name: "42" }).count()).toBe(0);
+  await sql.press("Control+Enter");
+  await first.getByRole("gridcell", { name: "42" }).waitFor();
+});
+
+it("keeps the focus of who moves and removes cells by keyboard", async () => {
+  const page = await app.open("/screens");
+  const texts = ["one", "two"].map((text) => ({ kind: "markdown", id: text, text }));
+  expect(await put(page, "moved", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/moved`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const focused = (): Promise<string> =>
+    page.evaluate("`${document.activeElement.ariaLabel} of ${document.activeElement.closest('section')?.ariaLabel}`");
+  const down = page.getByRole("region", { name: "Text: one" }).getByRole("button", { name: "Move down" });
+  await down.press("Enter");
+  await page.getByRole("region", { name: "Text: two" }).getByRole("button", { name: "Move down" }).waitFor();
+  expect(await down.getAttribute("aria-disabled")).toBe("true");
+  expect(await focused()).toBe("Move down of Text: one");
+  await page.keyboard.press("Shift+Tab");
+  expect(await focused()).toBe("Move up of Text: one");
+  const remove = (name: string) => page.getByRole("region", { name }).getByRole("button", { name: "Remove cell" });
+  await remove("Text: two").press("Enter");
+  await expect.poll(focused).toBe("Text: one of Text: one");
+  await remove("Text: one").press("Enter");
+  await expect.poll(focused).toBe("Cells of undefined");
+});
+
 it("tells fatal from error in a chart of levels", async () => {
   const page = await app.open("/screens");
   const sql =

@@ -1,6 +1,6 @@
 /** The fields of a cell while its screen is edited. */
 import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
-import type { ReactElement } from "react";
+import { type ReactElement, type ReactNode, useLayoutEffect, useRef } from "react";
 import { nameProblem } from "telemetry-service-client/shared/screen-variables";
 
 import { Button, IconButton, Menu, MenuItem, SelectField, TextField } from "../ui/controls.js";
@@ -35,13 +35,31 @@ const units = ["", "1", "By", "ns", "ms", "s"].map((unit) => ({ value: unit, lab
 export function CellsEditor<T extends Cell>({
   cells,
   onChange,
-  groups,
+  onRun,
+  view = null,
 }: {
   readonly cells: readonly T[];
   readonly onChange: (cells: readonly T[]) => void;
-  /** Whether it may hold groups. */
-  readonly groups: boolean;
+  /** Shows at once what is typed. */
+  readonly onRun: () => void;
+  /** Shows a cell below its fields; null: within a group, which shows its cells side by side and holds no groups. */
+  readonly view?: ((id: string) => ReactNode) | null;
 }): ReactElement {
+  const list = useRef<HTMLDivElement | null>(null);
+  const removed = useRef<number | null>(null);
+  const isAdded = useRef(false);
+  // Who removed a cell goes on at the one in its place, or at what is around them all; a new one comes into view.
+  useLayoutEffect(() => {
+    const sections = list.current?.querySelectorAll<HTMLElement>(":scope > section") ?? [];
+    const last = sections[sections.length - 1];
+    if (removed.current !== null) {
+      (sections[removed.current] ?? last ?? list.current?.closest<HTMLElement>("[tabindex]"))?.focus();
+      removed.current = null;
+    } else if (isAdded.current) {
+      last?.scrollIntoView({ block: "nearest" });
+      isAdded.current = false;
+    }
+  }, [cells]);
   const swap = (at: number, by: number): void => {
     const moved = [...cells];
     const [cell] = moved.splice(at, 1);
@@ -51,25 +69,37 @@ export function CellsEditor<T extends Cell>({
     onChange(moved);
   };
   return (
-    <div className={css.editors}>
+    <div ref={list} className={css.editors}>
       {cells.map((cell, at) => (
-        <section key={cell.id} className={css.editor} aria-label={`${kindNames[cell.kind]}: ${titleOf(cell)}`}>
+        <section
+          key={cell.id}
+          className={css.editor}
+          aria-label={`${kindNames[cell.kind]}: ${titleOf(cell)}`}
+          tabIndex={-1}
+        >
           <header className={css.editorHead}>
             <strong>{kindNames[cell.kind]}</strong>
-            <IconButton label="Move up" disabled={at === 0} onClick={() => swap(at, -1)}>
+            {/* Busy, not disabled: who has moved it as far as it goes keeps the focus. */}
+            <IconButton label="Move up" busy={at === 0} onClick={() => swap(at, -1)}>
               <ArrowUp />
             </IconButton>
-            <IconButton label="Move down" disabled={at === cells.length - 1} onClick={() => swap(at, 1)}>
+            <IconButton label="Move down" busy={at === cells.length - 1} onClick={() => swap(at, 1)}>
               <ArrowDown />
             </IconButton>
-            <IconButton label="Remove cell" onClick={() => onChange(cells.filter(({ id }) => id !== cell.id))}>
+            <IconButton
+              label="Remove cell"
+              onClick={() => {
+                removed.current = at;
+                onChange(cells.filter(({ id }) => id !== cell.id));
+              }}
+            >
               <Trash2 />
             </IconButton>
           </header>
           {cell.kind === "group" ? (
             <CellsEditor
-              groups={false}
               cells={cell.cells}
+              onRun={onRun}
               onChange={(inner) =>
                 onChange(cells.map((each) => (each.id === cell.id ? { ...each, cells: inner } : each)))
               }
@@ -77,9 +107,11 @@ export function CellsEditor<T extends Cell>({
           ) : (
             <Fields
               cell={cell}
+              onRun={onRun}
               onChange={(next) => onChange(cells.map((each) => (each.id === cell.id ? (next as T) : each)))}
             />
           )}
+          {view === null ? null : <div className={css.preview}>{view(cell.id)}</div>}
         </section>
       ))}
       <Menu
@@ -91,9 +123,15 @@ export function CellsEditor<T extends Cell>({
         }
       >
         {kinds
-          .filter((kind) => groups || kind !== "group")
+          .filter((kind) => view !== null || kind !== "group")
           .map((kind) => (
-            <MenuItem key={kind} onClick={() => onChange([...cells, newCell(kind) as T])}>
+            <MenuItem
+              key={kind}
+              onClick={() => {
+                isAdded.current = true;
+                onChange([...cells, newCell(kind) as T]);
+              }}
+            >
               {kindNames[kind]}
             </MenuItem>
           ))}
@@ -106,8 +144,9 @@ interface FieldsProps<T extends LeafCell> {
   readonly cell: T;
   readonly onChange: (cell: T) => void;
 }
+type SqlFieldsProps<T extends LeafCell> = FieldsProps<T> & { readonly onRun: () => void };
 
-function Fields({ cell, onChange }: FieldsProps<LeafCell>): ReactElement {
+function Fields({ cell, onChange, onRun }: SqlFieldsProps<LeafCell>): ReactElement {
   switch (cell.kind) {
     case "markdown":
       return (
@@ -120,12 +159,12 @@ function Fields({ cell, onChange }: FieldsProps<LeafCell>): ReactElement {
         />
       );
     case "chart":
-      return <ChartFields cell={cell} onChange={onChange} />;
+      return <ChartFields cell={cell} onChange={onChange} onRun={onRun} />;
     case "table":
       return (
         <>
           <TitleField cell={cell} onChange={onChange} />
-          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+          <Sql sql={cell.sql} onRun={onRun} onChange={(sql) => onChange({ ...cell, sql })} />
         </>
       );
     case "log":
@@ -153,9 +192,9 @@ function Fields({ cell, onChange }: FieldsProps<LeafCell>): ReactElement {
         </>
       );
     case "map":
-      return <MapFields cell={cell} onChange={onChange} />;
+      return <MapFields cell={cell} onChange={onChange} onRun={onRun} />;
     case "variable":
-      return <VariableFields cell={cell} onChange={onChange} />;
+      return <VariableFields cell={cell} onChange={onChange} onRun={onRun} />;
   }
 }
 
@@ -167,7 +206,7 @@ function TitleField<T extends TitledCell>({ cell, onChange }: FieldsProps<T>): R
   );
 }
 
-function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
+function ChartFields({ cell, onChange, onRun }: SqlFieldsProps<ChartCell>): ReactElement {
   return (
     <>
       <div className={css.fields}>
@@ -183,7 +222,7 @@ function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
         />
         <SelectField label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
       </div>
-      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <Sql sql={cell.sql} onRun={onRun} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
         The first time or date is the axis, numbers are values, the first text tells series apart. $interval is the
         seconds of a bucket that fits the width; $name is a variable.
@@ -192,14 +231,14 @@ function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
   );
 }
 
-function MapFields({ cell, onChange }: FieldsProps<MapCell>): ReactElement {
+function MapFields({ cell, onChange, onRun }: SqlFieldsProps<MapCell>): ReactElement {
   return (
     <>
       <div className={css.fields}>
         <TitleField cell={cell} onChange={onChange} />
         <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
       </div>
-      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <Sql sql={cell.sql} onRun={onRun} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
         Columns x, y and z place a row in the scene of the map, in its units, y up; label says what it is, and value
         colours it.
@@ -208,7 +247,7 @@ function MapFields({ cell, onChange }: FieldsProps<MapCell>): ReactElement {
   );
 }
 
-function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactElement {
+function VariableFields({ cell, onChange, onRun }: SqlFieldsProps<VariableCell>): ReactElement {
   return (
     <>
       <div className={css.fields}>
@@ -239,7 +278,7 @@ function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactEle
           onChange={({ target }) => onChange({ ...cell, value: target.value })}
         />
       </div>
-      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <Sql sql={cell.sql} onRun={onRun} onChange={(sql) => onChange({ ...cell, sql })} />
       <p className={css.hint}>
         The first column of the query is what there is to choose from; without a query the value is typed. For a value
         that may be empty, write ($name = '' OR service_name = $name).
@@ -248,10 +287,14 @@ function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactEle
   );
 }
 
-function Sql({ sql, onChange }: { readonly sql: string; readonly onChange: (sql: string) => void }): ReactElement {
+function Sql(o: {
+  readonly sql: string;
+  readonly onChange: (sql: string) => void;
+  readonly onRun: () => void;
+}): ReactElement {
   return (
     <div className={css.sql}>
-      <SqlEditor label="SQL" value={sql} onChange={onChange} onRun={() => undefined} />
+      <SqlEditor label="SQL" value={o.sql} onChange={o.onChange} onRun={o.onRun} />
     </div>
   );
 }

@@ -50,7 +50,8 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
   const editing = useEditing(screen);
   const { saved, parsed, draft, edit, isChanged, problem, theirs } = editing;
   const mayWrite = useMayWrite(saved);
-  const config = draft?.config ?? parsed.config;
+  const [rested, showNow] = useRested(draft?.config ?? parsed.config, restMs);
+  const config = draft === null ? parsed.config : rested;
   const isConflict = theirs !== null && draft !== null;
   const failure = (isConflict ? null : problem) ?? editing.restore.error ?? (deleting ? null : editing.remove.error);
   const context = useCellContext(config);
@@ -114,24 +115,27 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           {failure === null ? null : <ErrorPart error={failure} title="That was not done" />}
           {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
         </div>
-        {draft === null ? null : (
+        {draft === null ? (
+          <div className={css.cells}>
+            {config.cells.length === 0 && parsed.problem === null ? (
+              <EmptyState title="This screen is empty">Edit it to add text, charts, tables and variables.</EmptyState>
+            ) : (
+              config.cells.map((cell) => <CellView key={cell.id} cell={cell} context={context} />)
+            )}
+          </div>
+        ) : (
           <div ref={editors} tabIndex={-1} role="group" aria-label="Cells">
             <CellsEditor
-              groups
               cells={draft.config.cells}
               onChange={(cells) => edit({ ...draft, config: { ...draft.config, cells } })}
+              onRun={showNow}
+              view={(id) => {
+                const cell = config.cells.find((each) => each.id === id);
+                return cell === undefined ? null : <CellView cell={cell} context={context} />;
+              }}
             />
           </div>
         )}
-        <div className={css.cells}>
-          {config.cells.length === 0 && parsed.problem === null ? (
-            <EmptyState title="This screen is empty">
-              {draft === null ? "Edit it to add text, charts, tables and variables." : "Add a cell above."}
-            </EmptyState>
-          ) : (
-            config.cells.map((cell) => <CellView key={cell.id} cell={cell} context={context} />)
-          )}
-        </div>
       </div>
       <ConfirmDialog
         open={deleting}
@@ -297,10 +301,7 @@ function FolderSelect({
   );
 }
 
-/**
- * Who begins to edit goes on at the cells, which are above what was looked at, and who ends it in the page: the button that
- * did it is gone.
- */
+/** Who begins to edit goes on at the first cell, and who ends it in the page: the button that did it is gone. */
 function useFocusWhere(
   isEditing: boolean,
   editors: RefObject<HTMLElement | null>,
@@ -316,6 +317,19 @@ function useFocusWhere(
     }
     before.current = isEditing;
   }, [isEditing, editors, page]);
+}
+
+/** While somebody types, queries are half written; they would run, and fail, with each letter. */
+const restMs = 500;
+
+/** What a value was when it last stayed for a time; the function takes it as it is now. */
+function useRested<T>(value: T, ms: number): readonly [rested: T, takeNow: () => void] {
+  const [rested, setRested] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return [rested, () => setRested(value)];
 }
 
 /** The server decides; this decides what is offered. */
