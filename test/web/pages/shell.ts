@@ -130,6 +130,21 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
   expect(popup.isClosed()).toBe(true);
 });
 
+it("leads to the login in a tab where the browser opens no window", async () => {
+  const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
+  await page.evaluate("window.open = () => null");
+  await page.context().clearCookies();
+  await page.getByRole("button", { name: "Run" }).dispatchEvent("click"); // the dialog may be there before
+  await page.getByRole("button", { name: "Log in" }).click();
+  const link = page.getByRole("link", { name: "Log in in another tab" });
+  await link.waitFor();
+  await expectAccessible(page);
+  const [tab] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+  await tab.getByRole("button", { name: "dev@localhost" }).click();
+  await page.getByRole("gridcell", { name: "42" }).waitFor();
+  expect(await page.getByRole("dialog").count()).toBe(0);
+});
+
 it("says that a page could not be loaded, and loads it again", async () => {
   const page = await app.open("/logs", { allow: /assets|preload/ });
   const context = page.context();

@@ -144,10 +144,12 @@ export async function checkRights(): Promise<void> {
   }
 }
 
-/** Opens the login in a window of its own; the page under it stays as it is. */
-export function logInBeside(): void {
-  const url = apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?done=1` });
-  window.open(url, "telemetry-login", "popup,width=520,height=640");
+/** Of a login beside the page, which closes itself. */
+export const loginBesideUrl = (): string => apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?done=1` });
+
+/** Opens the login in a window of its own; the page under it stays as it is. False: the browser refuses. */
+export function logInBeside(): boolean {
+  return window.open(loginBesideUrl(), "telemetry-login", "popup,width=520,height=640") !== null;
 }
 
 /** Leaves for the login, which comes back to the address of now. */

@@ -4,7 +4,7 @@ import { Outlet, useRouterState } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import { warmUp } from "../../api/query.js";
-import { logInBeside, usePerson, useSession } from "../../api/session.js";
+import { logInBeside, loginBesideUrl, usePerson, useSession } from "../../api/session.js";
 import { Button, Dialog } from "../../ui/controls.js";
 import { Toasts } from "../../ui/states.js";
 import { AdminsOnly } from "../admins-only.js";
@@ -93,18 +93,28 @@ function useFocusOfPage(page: PageEntry | undefined): void {
 function LoginAgain(): ReactElement {
   const session = useSession();
   const { email, name } = usePerson();
+  const [isRefused, setRefused] = useState(false);
   return (
     <Dialog
       open={session.kind === "expired"}
       onClose={null}
       title="Your session has ended"
       actions={
-        <Button look="primary" onClick={logInBeside}>
+        <Button look="primary" onClick={() => setRefused(!logInBeside())}>
           Log in
         </Button>
       }
     >
       <p>Log in again as {email ?? name} in a window of its own. This page stays as it is and goes on where it was.</p>
+      {isRefused ? (
+        <p role="alert">
+          The browser opens no window for this page.{" "}
+          <a href={loginBesideUrl()} target="_blank">
+            Log in in another tab
+          </a>
+          , then come back to this one.
+        </p>
+      ) : null}
     </Dialog>
   );
 }
