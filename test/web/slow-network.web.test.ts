@@ -319,7 +319,7 @@ it("asks before a version of a screen takes the place of what was typed while it
   await screenOfTwo(page, "restored");
   await page.getByRole("button", { name: "Versions" }).click();
   const held = await hold(page, "**/api/screens/restored/versions/1");
-  await page.getByRole("button", { name: "Edit this version" }).click();
+  await page.getByRole("button", { name: /^Edit version/ }).click();
   await expect.poll(held.count).toBe(1);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const text = page.getByRole("textbox", { name: "Markdown" });

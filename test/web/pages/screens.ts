@@ -204,7 +204,12 @@ it("is edited and saved, and tells of a variable that there is not", async () =>
   await page.reload();
   await page.getByRole("region", { name: "Services" }).waitFor();
   await page.getByRole("button", { name: "Versions" }).click();
-  await page.getByRole("button", { name: "Edit this version" }).click();
+  const versions = page.getByRole("complementary", { name: "Versions" }).getByRole("listitem");
+  await versions.filter({ hasText: "the present one" }).getByText("2", { exact: true }).waitFor();
+  expect(await versions.filter({ hasText: "the present one" }).getByRole("button").count()).toBe(0);
+  await expectAccessible(page);
+  await screenshot(page, "screen-versions");
+  await page.getByRole("button", { name: "Edit version 1" }).click();
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("version 3 by guest@localhost").waitFor();
   expect(await page.getByRole("region", { name: "Services" }).count()).toBe(0);
@@ -476,7 +481,7 @@ it("keeps what somebody edits when the screen is deleted, and when another versi
   const text = page.getByRole("textbox", { name: "Markdown" });
   await text.fill("# Mine");
   const asked = page.waitForEvent("dialog").then((dialog) => dialog.dismiss());
-  await page.getByRole("button", { name: "Edit this version" }).click();
+  await page.getByRole("button", { name: /^Edit version/ }).click();
   await asked;
   expect(await text.inputValue()).toBe("# Mine");
   await page.evaluate("fetch('/api/screens/kept?version=2', { method: 'DELETE' })");

@@ -230,7 +230,7 @@ function Conflict(o: {
     >
       <div className={css.conflict}>
         <p>
-          Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}
+          Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at), { digits: 0 })}
           {other.problem === null ? ". They changed:" : ""}
         </p>
         {other.problem === null ? (
@@ -269,10 +269,15 @@ function Versions({
       <ul className={css.versions}>
         {data?.map(({ version, saved_at: at, saved_by: by }) => (
           <li key={version}>
-            <strong>{version}</strong> {formatTime(Date.parse(at))} by {by}
-            {mayWrite && version !== screen.version ? (
-              <Button busy={restoring} onClick={() => onRestore(version)}>
-                Edit this version
+            <strong>{version}</strong>
+            <span className={css.versionOf}>
+              {formatTime(Date.parse(at), { digits: 0 })} by {by}
+            </span>
+            {version === screen.version ? (
+              <span className={css.hint}>the present one</span>
+            ) : mayWrite ? (
+              <Button busy={restoring} aria-label={`Edit version ${version}`} onClick={() => onRestore(version)}>
+                Edit
               </Button>
             ) : null}
           </li>

@@ -137,7 +137,7 @@ function Folders({ screens }: { readonly screens: readonly ScreenRow[] }): React
                 <li key={name}>
                   <Link to={`/screen/${encodeURIComponent(name)}`}>{name}</Link>
                   <span className={css.hint}>
-                    {owner}, changed {formatTime(Date.parse(at))}
+                    {owner}, changed {formatTime(Date.parse(at), { digits: 0 })}
                   </span>
                 </li>
               ))}
