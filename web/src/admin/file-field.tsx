@@ -1,7 +1,7 @@
 /** A field for files, which may also be dropped on it. */
 import { type DragEvent, type ReactElement, useId, useState } from "react";
 
-import { classes } from "../ui/controls.js";
+import { classes } from "../ui/controls/controls.js";
 import css from "./file-field.module.css";
 
 export function FileField({

@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactElement, type ReactNode, useEffect, useId, useRef, useState } from "react";
 
 import { ApiError } from "../api/error.js";
-import { Button, Dialog, TextField } from "../ui/controls.js";
+import { Button, Dialog, TextField } from "../ui/controls/controls.js";
 import { ErrorPart } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { oneLine } from "../ui/format.js";

@@ -7,7 +7,7 @@ import { type ReactElement, type ReactNode, useEffect, useMemo, useRef } from "r
 
 import { serverNow } from "../api/server-clock.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { AddressInput, Button, IconButton } from "../ui/controls.js";
+import { AddressInput, Button, IconButton } from "../ui/controls/controls.js";
 import { capital, formatAge, formatNumber, formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { EmptyState, LoadingLine, Skeleton } from "../ui/states.js";

@@ -68,7 +68,7 @@ export const pages: readonly PageEntry[] = [
   {
     path: "/traces",
     title: "Traces",
-    load: () => import("../explore/traces/traces-page.js"),
+    load: () => import("../explore/traces/search/traces-page.js"),
     navigation: { group: "Explore", icon: ListTree, words: "spans requests duration errors search" },
   },
   {

@@ -14,12 +14,12 @@ import { ApiError, notLoadedCode } from "../api/error.js";
 import { baseUrl } from "../api/http.js";
 import { logInHere, startSession } from "../api/session.js";
 import { ErrorPart } from "../ui/states.js";
-import { LoginPage } from "./login-page.js";
-import { NotFound } from "./not-found.js";
+import { LoginPage } from "./instead/login-page.js";
+import { NotFound } from "./instead/not-found.js";
 import { pages } from "./pages.js";
 import type { Search } from "./search.js";
 import { Shell } from "./shell/shell.js";
-import { StartFailed } from "./start-failed.js";
+import { StartFailed } from "./instead/start-failed.js";
 
 /** What goes along from page to page. */
 const kept = ["from", "to", "refresh", "audience", "source"] as const;

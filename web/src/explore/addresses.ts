@@ -1,5 +1,5 @@
 /** Addresses of pages that other pages lead to. Time range, audience and data source go along by themselves. */
-import { type Filter, formatFilter } from "../ui/filters.js";
+import { type Filter, formatFilter } from "../ui/filters/filters.js";
 import { servicePath } from "../app/links.js";
 import type { Search } from "../app/search.js";
 

@@ -5,7 +5,7 @@ import { runQuery } from "../api/query.js";
 import { useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { conditionOf, type FilterColumns, formatFilter, parseFilter } from "../ui/filters.js";
+import { conditionOf, type FilterColumns, formatFilter, parseFilter } from "../ui/filters/filters.js";
 
 export type ExploredView = "log_entries" | "spans";
 

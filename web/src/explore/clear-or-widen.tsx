@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 
 import { serverNow } from "../api/server-clock.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { Button } from "../ui/controls.js";
+import { Button } from "../ui/controls/controls.js";
 import { widerRange } from "../ui/time-range.js";
 
 export function ClearOrWiden(o: { readonly hasFilters: boolean; readonly onClear: () => void }): ReactElement {

@@ -2,7 +2,7 @@
 import { SlidersHorizontal } from "lucide-react";
 import { type ReactElement, type ReactNode, useState } from "react";
 
-import { Button, classes } from "../ui/controls.js";
+import { Button, classes } from "../ui/controls/controls.js";
 import { Facets, type FacetsProps } from "./facets.js";
 import css from "./facets.module.css";
 import { type ListChange, useNames } from "./use-filters.js";

@@ -4,8 +4,8 @@ import { type ReactElement, useMemo } from "react";
 
 import { useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
-import { classes, Button, IconButton, Menu, MenuItem } from "../ui/controls.js";
-import { type Condition, conditionOf, type Filter, type FilterColumns } from "../ui/filters.js";
+import { classes, Button, IconButton, Menu, MenuItem } from "../ui/controls/controls.js";
+import { type Condition, conditionOf, type Filter, type FilterColumns } from "../ui/filters/filters.js";
 import { formatCompact } from "../ui/format.js";
 import { useGoneFocus } from "../ui/panel.js";
 import { LevelLetter } from "../ui/level.js";

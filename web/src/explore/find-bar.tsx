@@ -1,7 +1,7 @@
 /** The bar above a list: narrows it to what has certain words, and says how much there is. */
 import type { ReactElement, ReactNode } from "react";
 
-import { AddressInput } from "../ui/controls.js";
+import { AddressInput } from "../ui/controls/controls.js";
 import css from "./find-bar.module.css";
 
 export function FindBar(o: {

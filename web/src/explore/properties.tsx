@@ -2,7 +2,7 @@
 import { Columns3, Filter, FilterX } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
-import { Button, CopyButton, IconButton } from "../ui/controls.js";
+import { Button, CopyButton, IconButton } from "../ui/controls/controls.js";
 import { parseJson } from "../ui/json/json.js";
 import { JsonTree } from "../ui/json/json-tree.js";
 import { formatNumber, nothing } from "../ui/format.js";

@@ -2,7 +2,7 @@
 import { useCallback, useMemo } from "react";
 
 import { textsOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { type Filter, formatFilter, parseFilters } from "../ui/filters.js";
+import { type Filter, formatFilter, parseFilters } from "../ui/filters/filters.js";
 
 /** A list in the address from what it is by then, which the page may not show yet. */
 export type ListChange<T> = (before: readonly T[]) => readonly T[];

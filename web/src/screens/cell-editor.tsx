@@ -3,7 +3,7 @@ import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
 import { type ReactElement, type ReactNode, useLayoutEffect, useRef } from "react";
 import { nameProblem } from "telemetry-service-client/shared/screen-variables";
 
-import { Button, IconButton, Menu, MenuItem, SelectField, TextField } from "../ui/controls.js";
+import { Button, IconButton, Menu, MenuItem, SelectField, TextField } from "../ui/controls/controls.js";
 import { SqlEditor } from "../sql/sql-editor.js";
 import { MapSelect } from "./map/map-select.js";
 import css from "./screen.module.css";

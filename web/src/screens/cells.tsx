@@ -11,7 +11,7 @@ import { type ChartData, isTime, rangeOfDays, toSeries } from "../ui/chart/serie
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { unitOf } from "../ui/chart/units.js";
 import { levelColour } from "../ui/colours.js";
-import { Input, Select } from "../ui/controls.js";
+import { Input, Select } from "../ui/controls/controls.js";
 import { formatNumber } from "../ui/format.js";
 import { LevelBadge } from "../ui/level.js";
 import { Banner, EmptyState } from "../ui/states.js";

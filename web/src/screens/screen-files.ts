@@ -2,7 +2,7 @@
 import { readScreens, type ScreenFile, writeScreens } from "telemetry-service-client/shared/screen-files";
 
 import { wordsOf } from "../api/error.js";
-import { saveFile } from "../ui/copy-and-save.js";
+import { saveFile } from "../ui/controls/copy-and-save.js";
 import { checkVariables, parseScreen, ScreenError } from "./screen-model.js";
 
 /** Hands screens to the browser as a download. */

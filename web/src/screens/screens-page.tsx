@@ -7,7 +7,7 @@ import { type Task, useTask } from "../admin/api.js";
 import { ApiError, PlainError } from "../api/error.js";
 import type { ScreenRow } from "../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { AddressInput, Button, Dialog, TextField } from "../ui/controls.js";
+import { AddressInput, Button, Dialog, TextField } from "../ui/controls/controls.js";
 import { formatTime } from "../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
 import { toast } from "../ui/toast.js";

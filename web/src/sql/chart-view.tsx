@@ -8,7 +8,7 @@ import { useTimeRange } from "../app/time-range-context.js";
 import { isTime, rangeOfDays, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { type Unit } from "../ui/chart/units.js";
-import { Select } from "../ui/controls.js";
+import { Select } from "../ui/controls/controls.js";
 import { EmptyState } from "../ui/states.js";
 import { isNumeric } from "../ui/table/table-columns.js";
 import { absoluteRange } from "../ui/time-range.js";

@@ -2,7 +2,7 @@ import { History } from "lucide-react";
 import type { ReactElement } from "react";
 
 import { usePerson } from "../api/session.js";
-import { Button } from "../ui/controls.js";
+import { Button } from "../ui/controls/controls.js";
 import { formatAge, formatCount, formatMilliseconds, formatTime } from "../ui/format.js";
 import { Panel } from "../ui/panel.js";
 import { EmptyState } from "../ui/states.js";

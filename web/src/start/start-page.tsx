@@ -10,7 +10,7 @@ import type { MintedIngestionKey } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
 import { serverNow } from "../api/server-clock.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
-import { Button, classes, CopyButton, Select, TextField } from "../ui/controls.js";
+import { Button, classes, CopyButton, Select, TextField } from "../ui/controls/controls.js";
 import { formatCount } from "../ui/format.js";
 import { Banner, ErrorPart } from "../ui/states.js";
 import { type Language, languages, type Settings } from "./languages.js";

@@ -1,6 +1,6 @@
 import type { ReactElement } from "react";
 
-import { classes } from "./controls.js";
+import { classes } from "./controls/controls.js";
 import { nothing } from "./format.js";
 import css from "./level.module.css";
 

@@ -11,7 +11,7 @@ import {
 } from "react";
 
 import type { QueryResult } from "../api/query.js";
-import { classes, CopyButton, IconButton } from "./controls.js";
+import { classes, CopyButton, IconButton } from "./controls/controls.js";
 import { parseJson } from "./json/json.js";
 import { JsonTree } from "./json/json-tree.js";
 import css from "./panel.module.css";

@@ -4,7 +4,7 @@ import { CircleAlert, CircleCheck, Info, RotateCw, TriangleAlert, X } from "luci
 import type { ReactElement, ReactNode } from "react";
 
 import { adviceFor, ApiError, inDoubtCode, PlainError, wordsOf } from "../api/error.js";
-import { Button, classes, CopyButton, IconButton } from "./controls.js";
+import { Button, classes, CopyButton, IconButton } from "./controls/controls.js";
 import { oneLine } from "./format.js";
 import css from "./states.module.css";
 import { toasts } from "./toast.js";

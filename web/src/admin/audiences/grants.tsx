@@ -4,7 +4,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { Grant } from "../../api/wire.js";
-import { IconButton, SelectField } from "../../ui/controls.js";
+import { IconButton, SelectField } from "../../ui/controls/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { useGoneFocus } from "../../ui/panel.js";
 import { toast } from "../../ui/toast.js";

@@ -6,7 +6,7 @@ import { type ReactElement, useMemo } from "react";
 import type { AuditEntry } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { Button, Select } from "../../ui/controls.js";
+import { Button, Select } from "../../ui/controls/controls.js";
 import { JsonTree } from "../../ui/json/json-tree.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";

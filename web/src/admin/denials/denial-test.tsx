@@ -3,7 +3,7 @@ import { type ReactElement, useMemo, useState } from "react";
 
 import { wordsOf } from "../../api/error.js";
 import type { Denial } from "../../api/wire.js";
-import { Button, TextArea, TextField } from "../../ui/controls.js";
+import { Button, TextArea, TextField } from "../../ui/controls/controls.js";
 import { formatNumber } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import { useTask } from "../api.js";

@@ -6,7 +6,7 @@ import { type ReactElement, useState } from "react";
 import { call } from "../../api/call.js";
 import type { Denial } from "../../api/wire.js";
 import { useChangeSearch } from "../../app/search.js";
-import { Button, TextArea } from "../../ui/controls.js";
+import { Button, TextArea } from "../../ui/controls/controls.js";
 import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";

@@ -6,7 +6,7 @@ import type { Group, GroupMember } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import { useChangeSearch } from "../../app/search.js";
-import { IconButton, TextField } from "../../ui/controls.js";
+import { IconButton, TextField } from "../../ui/controls/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { useGoneFocus } from "../../ui/panel.js";
 import { Banner, Skeleton } from "../../ui/states.js";

@@ -3,7 +3,7 @@ import { useBlocker } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import type { MintedAnalyticsKey, MintedIngestionKey } from "../../api/wire.js";
-import { CopyButton } from "../../ui/controls.js";
+import { CopyButton } from "../../ui/controls/controls.js";
 import { Banner } from "../../ui/states.js";
 import css from "../admin.module.css";
 

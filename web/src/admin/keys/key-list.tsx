@@ -3,7 +3,7 @@ import { type ComponentType, type ReactElement, type ReactNode } from "react";
 
 import { call } from "../../api/call.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { CopyButton, Select } from "../../ui/controls.js";
+import { CopyButton, Select } from "../../ui/controls/controls.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import type { AnalyticsKey } from "../../api/wire.js";

@@ -5,7 +5,7 @@ import { call } from "../../api/call.js";
 import { useLeftSignal } from "../../api/left-signal.js";
 import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
-import { TextField } from "../../ui/controls.js";
+import { TextField } from "../../ui/controls/controls.js";
 import { useInvalidate } from "../api.js";
 import { useCheckedForm } from "../checked-form.js";
 import { Form, SuggestField } from "../form.js";

@@ -2,7 +2,7 @@
 import { type ReactElement, useMemo } from "react";
 
 import type { Grant, IngestionKey } from "../../api/wire.js";
-import type { TextField } from "../../ui/controls.js";
+import type { TextField } from "../../ui/controls/controls.js";
 import { useList } from "../api.js";
 import { SuggestField } from "../form.js";
 

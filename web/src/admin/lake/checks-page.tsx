@@ -5,7 +5,7 @@ import { type ReactElement, useState } from "react";
 import { call } from "../../api/call.js";
 import type { LakeCheck, LakeCheckId } from "../../api/wire.js";
 import { useChangeSearch } from "../../app/search.js";
-import { Checkbox } from "../../ui/controls.js";
+import { Checkbox } from "../../ui/controls/controls.js";
 import { formatCount, formatNumber } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";

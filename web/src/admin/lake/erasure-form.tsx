@@ -5,7 +5,7 @@ import { call } from "../../api/call.js";
 import type { ErasureId } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
-import { SelectField, TextField } from "../../ui/controls.js";
+import { SelectField, TextField } from "../../ui/controls/controls.js";
 import { toast } from "../../ui/toast.js";
 import { useInvalidate, useTask } from "../api.js";
 import { ConfirmDialog, Form } from "../form.js";

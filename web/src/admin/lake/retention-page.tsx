@@ -7,7 +7,7 @@ import { call } from "../../api/call.js";
 import type { RetentionDefault, RetentionOverride } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
-import { Checkbox, SelectField, TextField } from "../../ui/controls.js";
+import { Checkbox, SelectField, TextField } from "../../ui/controls/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { Banner, Skeleton } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";

@@ -6,7 +6,7 @@ import type { Map as MapRow } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { apiUrl } from "../../api/http.js";
 import { useChangeSearch } from "../../app/search.js";
-import { TextField } from "../../ui/controls.js";
+import { TextField } from "../../ui/controls/controls.js";
 import { formatBytes } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";

@@ -6,7 +6,7 @@ import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { downloadScreens } from "../../screens/screen-files.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { AddressInput, Button, Checkbox } from "../../ui/controls.js";
+import { AddressInput, Button, Checkbox } from "../../ui/controls/controls.js";
 import { formatNumber, formatTime, oneLine } from "../../ui/format.js";
 import { EmptyState, LoadingLine, Skeleton } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";

@@ -7,7 +7,7 @@ import { call } from "../../api/call.js";
 import type { Screen } from "../../api/wire.js";
 import { ApiError, wordsOf } from "../../api/error.js";
 import { checkVariables, parseScreen } from "../../screens/screen-model.js";
-import { Button, Checkbox } from "../../ui/controls.js";
+import { Button, Checkbox } from "../../ui/controls/controls.js";
 import { formatNumber, oneLine } from "../../ui/format.js";
 import { Banner, LoadingLine } from "../../ui/states.js";
 import admin from "../admin.module.css";

@@ -6,7 +6,7 @@ import { type ReactElement, useState } from "react";
 import type { DataSource, DataSourceName } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { useChangeSearch } from "../../app/search.js";
-import { Checkbox, TextField } from "../../ui/controls.js";
+import { Checkbox, TextField } from "../../ui/controls/controls.js";
 import { Banner } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";

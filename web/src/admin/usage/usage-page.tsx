@@ -8,7 +8,7 @@ import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
-import { Button, Select } from "../../ui/controls.js";
+import { Button, Select } from "../../ui/controls/controls.js";
 import { capital, formatBytes, formatNumber, formatTime } from "../../ui/format.js";
 import { EmptyState, LoadingLine, Skeleton } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";

@@ -4,7 +4,7 @@ import { PanelLeftClose, PanelLeftOpen, Search } from "lucide-react";
 import { type ReactElement, useEffect, useRef } from "react";
 
 import { usePerson } from "../../api/session.js";
-import { IconButton, Tooltip } from "../../ui/controls.js";
+import { IconButton, Tooltip } from "../../ui/controls/controls.js";
 import { Mark } from "../mark.js";
 import { navigationGroups, type PageEntry, pages } from "../pages.js";
 import { changeSettings, useSettings } from "../settings.js";

@@ -5,9 +5,9 @@ import { type ReactElement, useEffect, useRef, useState } from "react";
 
 import { warmUp } from "../../api/query.js";
 import { logInBeside, loginBesideUrl, usePerson, useSession } from "../../api/session.js";
-import { Button, Dialog } from "../../ui/controls.js";
+import { Button, Dialog } from "../../ui/controls/controls.js";
 import { Toasts } from "../../ui/states.js";
-import { AdminsOnly } from "../admins-only.js";
+import { AdminsOnly } from "../instead/admins-only.js";
 import { Navigation } from "./navigation.js";
 import { type PageEntry, pages } from "../pages.js";
 import { Palette } from "./palette.js";

@@ -4,8 +4,8 @@ import { ChevronLeft, ChevronRight, Clock, ZoomOut } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { serverNow } from "../../api/server-clock.js";
-import controls from "../../ui/controls.module.css";
-import { Button, TextField } from "../../ui/controls.js";
+import controls from "../../ui/controls/controls.module.css";
+import { Button, TextField } from "../../ui/controls/controls.js";
 import { formatTime } from "../../ui/format.js";
 import {
   isRange,

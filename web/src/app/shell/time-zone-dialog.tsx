@@ -1,6 +1,6 @@
 import { type ReactElement, useState } from "react";
 
-import { Button, Dialog, TextField } from "../../ui/controls.js";
+import { Button, Dialog, TextField } from "../../ui/controls/controls.js";
 import { isTimeZone } from "../settings.js";
 
 /** Any zone that the browser knows, by its name. */

@@ -5,7 +5,16 @@ import { type ReactElement, useState } from "react";
 import { wordsOf } from "../../api/error.js";
 import { useDataSources, useMyAudiences } from "../../api/routes.js";
 import { logOut, usePerson } from "../../api/session.js";
-import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
+import {
+  Button,
+  IconButton,
+  Joined,
+  Menu,
+  MenuItem,
+  MenuRadio,
+  MenuSeparator,
+  Select,
+} from "../../ui/controls/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { TimeRangePicker } from "./time-range-picker.js";

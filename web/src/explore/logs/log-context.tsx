@@ -4,7 +4,7 @@ import { type ReactElement, useEffect, useRef, useState } from "react";
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue } from "../../arrow/column.js";
-import { Button, classes } from "../../ui/controls.js";
+import { Button, classes } from "../../ui/controls/controls.js";
 import { formatTimeExact } from "../../ui/format.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";
 import { LogLine } from "./log-line.js";

@@ -1,6 +1,6 @@
 import type { ReactElement } from "react";
 
-import { classes } from "../../ui/controls.js";
+import { classes } from "../../ui/controls/controls.js";
 import { formatTime, formatTimeExact, nothing } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import css from "./log-panel.module.css";

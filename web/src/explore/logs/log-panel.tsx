@@ -6,7 +6,7 @@ import { type ReactElement, useMemo } from "react";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue } from "../../arrow/column.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
-import { Button, classes, CopyButton } from "../../ui/controls.js";
+import { Button, classes, CopyButton } from "../../ui/controls/controls.js";
 import { formatTime, formatTimeExact, nothing } from "../../ui/format.js";
 import { parseJson } from "../../ui/json/json.js";
 import { JsonTree } from "../../ui/json/json-tree.js";

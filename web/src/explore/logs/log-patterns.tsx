@@ -4,7 +4,7 @@ import { type ReactElement, useMemo } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 import { formatAge, formatNumber, formatPercent } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";

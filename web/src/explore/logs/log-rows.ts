@@ -1,7 +1,7 @@
 /** Log records of a list: those of a query, and before them those that came in since. */
 import type { QueryResult } from "../../api/query.js";
 import { type Column, textValue, timeValue, type Value } from "../../arrow/column.js";
-import type { FilterColumns } from "../../ui/filters.js";
+import type { FilterColumns } from "../../ui/filters/filters.js";
 import { propertiesOf } from "../property.js";
 
 const ids = ["trace_id", "span_id", "process_id"] as const;

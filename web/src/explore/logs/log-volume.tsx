@@ -9,7 +9,7 @@ import { type Buckets, bucketsOf, inEveryBucket } from "../../ui/chart/buckets.j
 import { type ChartData, toSeries } from "../../ui/chart/series.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { levelColour } from "../../ui/colours.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 import { absoluteRange, type ResolvedRange, resolveRange } from "../../ui/time-range.js";
 import css from "./logs-page.module.css";
 

@@ -4,9 +4,9 @@ import { type ReactElement, useEffect, useState } from "react";
 
 import { textsOf, useChangeSearch } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { Button, Input, Select } from "../../ui/controls.js";
-import { FilterBar } from "../../ui/filter-bar.js";
-import { formatFilter } from "../../ui/filters.js";
+import { Button, Input, Select } from "../../ui/controls/controls.js";
+import { FilterBar } from "../../ui/filters/filter-bar.js";
+import { formatFilter } from "../../ui/filters/filters.js";
 import { formatCompact, formatCount, formatNumber } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { LoadingLine } from "../../ui/states.js";

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "react";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useSearchParameters } from "../../app/search.js";
-import { type Condition, conditionOf, type Filter } from "../../ui/filters.js";
+import { type Condition, conditionOf, type Filter } from "../../ui/filters/filters.js";
 import { isExact } from "./log-list.js";
 import { logColumns, type LogRows, logRows, logSelect } from "./log-rows.js";
 import { type Tail, useTail } from "./use-tail.js";

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/error.js";
 import { runQuery } from "../../api/query.js";
 import { textValue } from "../../arrow/column.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 import { blocksOf, logEntry, type LogEntry, type LogRows, logRows, logSelect } from "./log-rows.js";
 
 export interface Tail {

@@ -4,14 +4,14 @@ import { X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { cellsOf } from "../../api/cells.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
 import { isDrawn, toSeries, withHoles } from "../../ui/chart/series.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { formatUnit, type Unit } from "../../ui/chart/units.js";
-import { IconButton, Select } from "../../ui/controls.js";
+import { IconButton, Select } from "../../ui/controls/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
 import { HeatmapPart } from "./heatmap/heatmap-part.js";

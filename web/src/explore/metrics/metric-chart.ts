@@ -1,5 +1,5 @@
 /** A chart of a metric: what can be asked of each kind, the SQL that asks it, and its text in the address. */
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 import type { Buckets } from "../../ui/chart/buckets.js";
 import type { Unit } from "../../ui/chart/units.js";
 import { type Scale, scales } from "./heatmap/scale.js";

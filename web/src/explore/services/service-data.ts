@@ -2,7 +2,7 @@
 import { cellsOf } from "../../api/cells.js";
 import type { QueryResult } from "../../api/query.js";
 import type { Buckets } from "../../ui/chart/buckets.js";
-import type { Condition } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters/filters.js";
 
 /** Where a service has no name; so do the views of calls. */
 export const unnamed = "unknown_service";

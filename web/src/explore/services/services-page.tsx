@@ -9,7 +9,7 @@ import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { Button, Joined } from "../../ui/controls.js";
+import { Button, Joined } from "../../ui/controls/controls.js";
 import { formatCount } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { FindBar } from "../find-bar.js";

@@ -1,7 +1,7 @@
 /** Where the time of a trace went: boxes of spans with the same ancestors, as wide as the time that they took. */
 import { type ReactElement, useMemo, useState } from "react";
 
-import { Button, classes } from "../../ui/controls.js";
+import { Button, classes } from "../../ui/controls/controls.js";
 import { formatCount, formatMilliseconds, formatNumber, formatPercent } from "../../ui/format.js";
 import css from "./flame-graph.module.css";
 import { type Flame, flames, type Trace } from "./trace-model.js";

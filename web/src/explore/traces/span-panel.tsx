@@ -5,7 +5,7 @@ import { type ReactElement, useMemo } from "react";
 import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue, type Value } from "../../arrow/column.js";
-import { formatFilter } from "../../ui/filters.js";
+import { formatFilter } from "../../ui/filters/filters.js";
 import { formatMilliseconds, formatTime, nothing } from "../../ui/format.js";
 import { Panel } from "../../ui/panel.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";

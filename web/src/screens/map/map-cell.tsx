@@ -6,7 +6,7 @@ import { wordsOf } from "../../api/error.js";
 import type { QueryResult } from "../../api/query.js";
 import type { SqlState } from "../../api/use-query-sql.js";
 import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
-import { Button } from "../../ui/controls.js";
+import { Button } from "../../ui/controls/controls.js";
 import { formatCount, formatNumber } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, Skeleton } from "../../ui/states.js";
 import { type CellContext, noColumns, QueryPart, ResultTable, useCellQuery } from "../cell-query.js";

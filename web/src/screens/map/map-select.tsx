@@ -1,7 +1,7 @@
 /** A choice among the maps of the server. */
 import type { ReactElement } from "react";
 
-import { SelectField } from "../../ui/controls.js";
+import { SelectField } from "../../ui/controls/controls.js";
 import { useMaps } from "./maps-api.js";
 
 export function MapSelect({

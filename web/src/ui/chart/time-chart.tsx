@@ -11,7 +11,7 @@ import "./valid-language.js";
 import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
-import { classes } from "../controls.js";
+import { classes } from "../controls/controls.js";
 import { formatNumber } from "../format.js";
 import { Banner } from "../states.js";
 import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";

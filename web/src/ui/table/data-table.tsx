@@ -16,9 +16,9 @@ import {
 } from "react";
 
 import { useSettings } from "../../app/settings.js";
-import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
-import { copyText } from "../copy-and-save.js";
-import { pressKey } from "../keys.js";
+import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls/controls.js";
+import { copyText } from "../controls/copy-and-save.js";
+import { pressKey } from "../controls/keys.js";
 import css from "./data-table.module.css";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";

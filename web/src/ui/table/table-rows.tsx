@@ -1,7 +1,7 @@
 /** The rows of a table that are in view. */
 import { memo, type ReactElement, type RefObject } from "react";
 
-import { classes } from "../controls.js";
+import { classes } from "../controls/controls.js";
 import { nothing, oneLine } from "../format.js";
 import css from "./data-table.module.css";
 import { PrintedRows } from "./printed-rows.js";

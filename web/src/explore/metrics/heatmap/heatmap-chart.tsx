@@ -8,7 +8,7 @@ import { useThemeVersion } from "../../../ui/colours.js";
 import { useWidth } from "../../../ui/chart/canvas.js";
 import { formatUnit, type Unit } from "../../../ui/chart/units.js";
 import { useRangeZoom } from "../../../ui/chart/use-zoom.js";
-import { classes } from "../../../ui/controls.js";
+import { classes } from "../../../ui/controls/controls.js";
 import { formatCompact, formatNumber, formatTime } from "../../../ui/format.js";
 import type { ResolvedRange } from "../../../ui/time-range.js";
 import type { HeatmapLook } from "../metric-chart.js";

@@ -2,12 +2,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
-import type { Condition } from "../../../ui/filters.js";
+import type { Condition } from "../../../ui/filters/filters.js";
 import { useQuerySql } from "../../../api/use-query-sql.js";
 import { useTimeRange } from "../../../app/time-range-context.js";
 import { bucketsOf } from "../../../ui/chart/buckets.js";
 import type { Unit } from "../../../ui/chart/units.js";
-import { Select } from "../../../ui/controls.js";
+import { Select } from "../../../ui/controls/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../../ui/states.js";
 import { absoluteRange } from "../../../ui/time-range.js";
 import { traceAddress } from "../../trace-address.js";

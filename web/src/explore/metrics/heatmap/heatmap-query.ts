@@ -1,6 +1,6 @@
 /** What a heatmap asks, and what it makes of the answers. */
 import { cellsOf } from "../../../api/cells.js";
-import type { Condition } from "../../../ui/filters.js";
+import type { Condition } from "../../../ui/filters/filters.js";
 import type { QueryResult } from "../../../api/query.js";
 import type { Value } from "../../../arrow/column.js";
 import { explicitHeatmap, exponentialHeatmap, type Heatmap } from "./bins.js";

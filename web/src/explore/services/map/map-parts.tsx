@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Cylinder, Globe, ListOrdered } from "lucide-react";
 import { memo, type ReactElement } from "react";
 
-import { classes } from "../../../ui/controls.js";
+import { classes } from "../../../ui/controls/controls.js";
 import { seriesColour } from "../../../ui/colours.js";
 import { formatMilliseconds, formatPercent, formatRate } from "../../../ui/format.js";
 import { callsAddress, serviceAddress } from "../../addresses.js";

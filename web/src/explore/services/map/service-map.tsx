@@ -5,7 +5,7 @@
 import { Maximize, ZoomIn, ZoomOut } from "lucide-react";
 import { type ReactElement, useMemo, useRef, useState } from "react";
 
-import { classes, IconButton, Select } from "../../../ui/controls.js";
+import { classes, IconButton, Select } from "../../../ui/controls/controls.js";
 import { formatMilliseconds } from "../../../ui/format.js";
 import { severityOf } from "../error-share.js";
 import { layoutGraph, type Layout } from "./layout.js";

@@ -4,9 +4,9 @@ import { Link } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../../../app/search.js";
-import { Button, classes } from "../../../ui/controls.js";
+import { Button, classes } from "../../../ui/controls/controls.js";
 import { formatMilliseconds, formatNumber, formatTime } from "../../../ui/format.js";
-import { LinkButton } from "../../../ui/link-button.js";
+import { LinkButton } from "../../../ui/controls/link-button.js";
 import { Split } from "../../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../../ui/states.js";
 import { traceAddress } from "../../trace-address.js";

@@ -2,7 +2,7 @@
 import { type ReactElement, useMemo } from "react";
 
 import { seriesColour } from "../../../ui/colours.js";
-import { classes } from "../../../ui/controls.js";
+import { classes } from "../../../ui/controls/controls.js";
 import { formatMilliseconds, formatPercent } from "../../../ui/format.js";
 import { DataTable } from "../../../ui/table/data-table.js";
 import { figures, type TableColumn } from "../../../ui/table/table-columns.js";

@@ -2,9 +2,9 @@
 import type { ReactElement } from "react";
 
 import { formatMilliseconds, nothing } from "../../../ui/format.js";
-import { LinkButton } from "../../../ui/link-button.js";
+import { LinkButton } from "../../../ui/controls/link-button.js";
 import { Panel } from "../../../ui/panel.js";
-import { classes } from "../../../ui/controls.js";
+import { classes } from "../../../ui/controls/controls.js";
 import { propertiesOf } from "../../property.js";
 import { traceAddress } from "../../trace-address.js";
 import type { Span, Trace } from "../trace-model.js";

@@ -2,7 +2,7 @@
 import { ChevronRight, CircleAlert } from "lucide-react";
 import { memo, type ReactElement, type RefObject, useRef } from "react";
 
-import { classes } from "../../../ui/controls.js";
+import { classes } from "../../../ui/controls/controls.js";
 import { formatMilliseconds } from "../../../ui/format.js";
 import { PrintedRows } from "../../../ui/table/printed-rows.js";
 import { rowPixels, useRows } from "../../../ui/table/use-rows.js";

@@ -6,9 +6,9 @@ import { ChevronsDownUp, ChevronsUpDown, Maximize } from "lucide-react";
 import { type KeyboardEvent, type ReactElement, useId, useMemo, useRef, useState } from "react";
 
 import { useZoom } from "../../../ui/chart/use-zoom.js";
-import { IconButton, Input } from "../../../ui/controls.js";
+import { IconButton, Input } from "../../../ui/controls/controls.js";
 import { formatMilliseconds, formatNumber } from "../../../ui/format.js";
-import { pressKey } from "../../../ui/keys.js";
+import { pressKey } from "../../../ui/controls/keys.js";
 import { rowPixels } from "../../../ui/table/use-rows.js";
 import type { ResolvedRange } from "../../../ui/time-range.js";
 import { criticalPath, matching, type Trace } from "../trace-model.js";

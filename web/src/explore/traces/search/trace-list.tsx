@@ -1,14 +1,14 @@
 /** Traces, one a row; a row opens its trace. */
-import { cellsOf } from "../../api/cells.js";
+import { cellsOf } from "../../../api/cells.js";
 import { type ReactElement, useMemo } from "react";
 
-import type { QueryResult } from "../../api/query.js";
-import { textValue, type Value } from "../../arrow/column.js";
-import { seriesColour } from "../../ui/colours.js";
-import { formatMilliseconds, formatNumber, formatTime, nothing } from "../../ui/format.js";
-import { DataTable } from "../../ui/table/data-table.js";
-import { resultColumns, type TableColumn } from "../../ui/table/table-columns.js";
-import { useTableState } from "../../ui/table/table-state.js";
+import type { QueryResult } from "../../../api/query.js";
+import { textValue, type Value } from "../../../arrow/column.js";
+import { seriesColour } from "../../../ui/colours.js";
+import { formatMilliseconds, formatNumber, formatTime, nothing } from "../../../ui/format.js";
+import { DataTable } from "../../../ui/table/data-table.js";
+import { resultColumns, type TableColumn } from "../../../ui/table/table-columns.js";
+import { useTableState } from "../../../ui/table/table-state.js";
 import css from "./traces-page.module.css";
 
 export function TraceList(o: {

@@ -2,17 +2,17 @@
  * Traces as points, by when they began and how long they took. A point opens its trace; drawing a box narrows to it, and
  * two fingers, Ctrl with the wheel, + and - zoom.
  */
-import { cellsOf } from "../../api/cells.js";
+import { cellsOf } from "../../../api/cells.js";
 import { type PointerEvent, type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
-import type { QueryResult } from "../../api/query.js";
-import { classes } from "../../ui/controls.js";
-import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
-import { blankCanvas, useWidth } from "../../ui/chart/canvas.js";
-import { timeTicks } from "../../ui/chart/time-ticks.js";
-import { formatMilliseconds } from "../../ui/format.js";
-import { useRangeZoom } from "../../ui/chart/use-zoom.js";
-import type { ResolvedRange } from "../../ui/time-range.js";
+import type { QueryResult } from "../../../api/query.js";
+import { classes } from "../../../ui/controls/controls.js";
+import { resolvedColour, useThemeVersion } from "../../../ui/colours.js";
+import { blankCanvas, useWidth } from "../../../ui/chart/canvas.js";
+import { timeTicks } from "../../../ui/chart/time-ticks.js";
+import { formatMilliseconds } from "../../../ui/format.js";
+import { useRangeZoom } from "../../../ui/chart/use-zoom.js";
+import type { ResolvedRange } from "../../../ui/time-range.js";
 import css from "./traces-page.module.css";
 
 interface Selection {

@@ -1,4 +1,4 @@
-import { toast } from "./toast.js";
+import { toast } from "../toast.js";
 
 /** Puts a text into the clipboard, or says that the browser does not let it. @returns whether it is there */
 export async function copyText(text: string): Promise<boolean> {

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactElement, ReactNode } from "react";
 
-import type { Search } from "../app/search.js";
+import type { Search } from "../../app/search.js";
 import controls from "./controls.module.css";
 import { classes } from "./controls.js";
 

@@ -1,5 +1,5 @@
 /** The SQL that finds traces: by what their spans are, how long they took, whether they failed. */
-import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../ui/filters.js";
+import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../../ui/filters/filters.js";
 
 /** What filters of spans may name. */
 export const spanColumns: FilterColumns = {

@@ -16,7 +16,7 @@ import {
 
 import css from "./controls.module.css";
 import { copyText } from "./copy-and-save.js";
-import { oneLine } from "./format.js";
+import { oneLine } from "../format.js";
 
 export const classes = (...names: readonly (string | false | null | undefined)[]): string =>
   names.filter((name) => typeof name === "string" && name !== "").join(" ");

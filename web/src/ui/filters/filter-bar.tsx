@@ -3,8 +3,8 @@ import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Search, X } from "lucide-react";
 import { type KeyboardEvent, type ReactElement, useEffect, useRef, useState } from "react";
 
-import controls from "./controls.module.css";
-import { classes } from "./controls.js";
+import controls from "../controls/controls.module.css";
+import { classes } from "../controls/controls.js";
 import css from "./filter-bar.module.css";
 import { type Filter, formatFilter, parseFilter } from "./filters.js";
 

@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import { Lock } from "lucide-react";
 import type { ReactElement } from "react";
 
-import { usePerson } from "../api/session.js";
-import { EmptyState } from "../ui/states.js";
+import { usePerson } from "../../api/session.js";
+import { EmptyState } from "../../ui/states.js";
 
 /** In place of a page for administrators. */
 export function AdminsOnly(): ReactElement {

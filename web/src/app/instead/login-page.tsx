@@ -2,12 +2,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useEffect } from "react";
 
-import { baseUrl } from "../api/http.js";
-import { announceLogin, logInHere, takeReturnTarget } from "../api/session.js";
-import { Button } from "../ui/controls.js";
+import { baseUrl } from "../../api/http.js";
+import { announceLogin, logInHere, takeReturnTarget } from "../../api/session.js";
+import { Button } from "../../ui/controls/controls.js";
 import css from "./login-page.module.css";
-import { Mark } from "./mark.js";
-import { useSearchParameters } from "./search.js";
+import { Mark } from "../mark.js";
+import { useSearchParameters } from "../search.js";
 
 export function LoginPage(): ReactElement {
   const { done, resume } = useSearchParameters();

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { Compass } from "lucide-react";
 import type { ReactElement } from "react";
 
-import { EmptyState } from "../ui/states.js";
+import { EmptyState } from "../../ui/states.js";
 
 export function NotFound(): ReactElement {
   return (
