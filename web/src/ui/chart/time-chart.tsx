@@ -20,7 +20,7 @@ import css from "./chart.module.css";
 import { Legend } from "./legend.js";
 import { type ChartData, lineValues, lonePoints, stacked } from "./series.js";
 import { type TimeTick, timeTicks } from "./time-ticks.js";
-import { formatUnit, type Unit } from "./units.js";
+import { formatUnit, stepsOf, type Unit } from "./units.js";
 import { useRangeZoom } from "./use-zoom.js";
 
 interface TimeChartProps {
@@ -179,6 +179,7 @@ function optionsFor(o: {
   const grid = resolvedColour("var(--border)");
   const font = '11px "Inter Variable", sans-serif';
   const axis = { stroke: muted, font, ticks: { stroke: grid, width: 1, size: 4 }, grid: { stroke: grid, width: 1 } };
+  const steps = stepsOf(o.unit);
   let ticks: readonly TimeTick[] = [];
   const bars = uPlot.paths.bars?.({ size: [0.85, 60, 1], align: 1 });
   return {
@@ -210,6 +211,7 @@ function optionsFor(o: {
           return Math.ceil(Math.max(valuesWidth, ...widths.map((width) => width + besideLabels)));
         },
         space: 32,
+        ...(steps === null ? {} : { incrs: steps }),
         values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)),
       },
     ],

@@ -26,6 +26,11 @@ export function formatUnit(value: number, unit: Unit): string {
   }
 }
 
+/** Between labels of an axis: of bytes, round numbers of KiB and the like; null: round numbers. */
+export function stepsOf(unit: Unit): number[] | null {
+  return unit === "bytes" ? Array.from({ length: 60 }, (_, power) => 2 ** power) : null;
+}
+
 /** Of a metric, by its UCUM code. */
 export function unitOf(code: string | null): Unit {
   return units[code ?? ""] ?? "number";
