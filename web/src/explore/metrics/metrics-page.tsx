@@ -34,7 +34,7 @@ export default function MetricsPage(): ReactElement {
   const columns = useMemo(
     () =>
       resultColumns(result, {
-        name: { title: "Metric", width: 280 },
+        name: { title: "Metric", width: 280, leastWidth: 240 },
         kind: { title: "Kind", width: 130 },
         unit: { title: "Unit", width: 80 },
         series: { title: "Series", width: 80 },

@@ -52,6 +52,7 @@ export function fitColumns(
     Math.min(
       wanted(column),
       column.brief?.width ??
+        (column.leastWidth === undefined ? undefined : Math.min(column.leastWidth, room)) ??
         Math.max(leastPixels[column === columns[0] ? "first" : (column.align ?? "left")], headingPixels(column.title)),
     );
   const rank = (column: TableColumn): number =>

@@ -45,6 +45,17 @@ it("keeps the first column and those to keep, then fills from the left, and leav
   expect(fit(60)).toEqual({ time: 104 });
 });
 
+it("gives a column what it needs to be told apart, at the expense of others", () => {
+  const metrics = [column("name", 280, { leastWidth: 240 }), column("kind", 130), column("unit", 80)];
+  expect(fitColumns(metrics, 360, {}, [])).toEqual(
+    new Map([
+      ["name", 252],
+      ["kind", 106],
+    ]),
+  );
+  expect(fitColumns(metrics, 200, {}, [])).toEqual(new Map([["name", 200]]));
+});
+
 it("does not show a time that has no room even in brief", () => {
   const times = [column("name", 210), ...["minted", "used", "revoked"].map((id) => ({ ...time, id }))];
   expect([...fitColumns(times, 330, {}, []).keys()]).toEqual(["name", "minted", "used"]);

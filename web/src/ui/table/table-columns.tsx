@@ -24,6 +24,8 @@ export interface TableColumn {
   readonly title: string;
   /** Pixels at first. */
   readonly width?: number;
+  /** Pixels in a narrow table, at the expense of columns right of it; what tells rows apart needs them. */
+  readonly leastWidth?: number;
   /** Stays, when a narrow table has no room for all; so does the first. */
   readonly keep?: boolean;
   /** What is shown of the text where there is no room for all of it, and its pixels. */
