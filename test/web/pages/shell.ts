@@ -93,9 +93,12 @@ it("shows times in the zone that somebody chooses", async () => {
     .poll(() => page.getByRole("button", { name: /Time range/ }).textContent())
     .toContain("2026-01-31 17:30:00 – 18:30:00");
   await page.getByRole("button", { name: /Time range/ }).click();
+  await page.getByText("Times of Asia/Kolkata").waitFor();
   await page.getByRole("textbox", { name: "From" }).fill("2026-01-31 17:45");
   await page.getByRole("button", { name: "Apply" }).click();
   await page.waitForURL(/from=2026-01-31T12:15:00.000Z/);
+  await page.goto(`${app.url}/admin/erasure?new=1`);
+  await page.getByText("2026-01-31 12:00 is of Asia/Kolkata").waitFor();
 });
 
 it.each([

@@ -8,6 +8,11 @@ export function showTimesIn(timeZone: string | null): void {
   shownZone = timeZone;
 }
 
+/** Name of the zone that times are shown in, and typed in where they name none. */
+export function zoneName(): string {
+  return shownZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
 /** What is shown where there is no value. */
 export const nothing = "–";
 

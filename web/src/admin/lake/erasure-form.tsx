@@ -6,6 +6,7 @@ import type { ErasureId } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
 import { useChangeSearch } from "../../app/search.js";
 import { SelectField, TextField } from "../../ui/controls/controls.js";
+import { zoneName } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { useInvalidate, useTask } from "../api.js";
 import { ConfirmDialog, Form } from "../form.js";
@@ -97,7 +98,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
         />
         <TextField
           label="From"
-          hint="2026-01-31, 2026-01-31T12:00:00Z or now-30d. Empty: from the first row on."
+          hint={`2026-01-31 12:00 is of ${zoneName()}; or 2026-01-31T12:00:00Z, or now-30d. Empty: from the first row on.`}
           value={draft.begin}
           spellCheck={false}
           onChange={({ target }) => set({ begin: target.value.trim() })}

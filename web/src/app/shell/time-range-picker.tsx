@@ -6,7 +6,7 @@ import { type ReactElement, useState } from "react";
 import { serverNow } from "../../api/server-clock.js";
 import controls from "../../ui/controls/controls.module.css";
 import { Button, TextField } from "../../ui/controls/controls.js";
-import { formatTime } from "../../ui/format.js";
+import { formatTime, zoneName } from "../../ui/format.js";
 import {
   isRange,
   movedRange,
@@ -87,7 +87,13 @@ function Choices({ range, resolved, onChange }: PickerProps): ReactElement {
         }}
       >
         <TextField label="From" value={from} problem={fromProblem} onChange={(e) => setFrom(e.target.value)} />
-        <TextField label="To" value={to} problem={toProblem ?? order} onChange={(e) => setTo(e.target.value)} />
+        <TextField
+          label="To"
+          hint={`Times of ${zoneName()}`}
+          value={to}
+          problem={toProblem ?? order}
+          onChange={(e) => setTo(e.target.value)}
+        />
         <Button look="primary" type="submit" disabled={!good}>
           Apply
         </Button>
