@@ -386,6 +386,29 @@ it("checks nothing in a store of another database, or one that is not mounted", 
   expect(await lab.sql`select from lakehouse_partitions`).toHaveLength(1);
 });
 
+it("waits for a store that fails while it looks for orphans, and ends when it is cancelled", async () => {
+  const { file } = await add("one");
+  for (const name of ["x", "y"]) {
+    const orphan = path.join(path.dirname(file), `${name}.l0.parquet`);
+    await writeFile(orphan, "");
+    await age(orphan);
+  }
+  const fails = vi.fn<ObjectStore["size"]>(() =>
+    Promise.reject(new ServiceError("UNAVAILABLE", "the object store cannot be read")),
+  );
+  const away = { ...lab.context, store: storeWith(lab.context.store, { size: fails }) };
+  await expect(checkLake(away, { repair: false, deep: false })).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  expect(fails).toHaveBeenCalledTimes(1);
+  const size = vi.fn<ObjectStore["size"]>(() => Promise.resolve(0));
+  const given = {
+    ...lab.context,
+    store: storeWith(lab.context.store, { size }),
+    cancelled: () => size.mock.calls.length > 0,
+  };
+  await expect(checkLake(given, { repair: false, deep: false })).rejects.toMatchObject({ code: "CANCELLED" });
+  expect(size).toHaveBeenCalledTimes(1);
+});
+
 it("leaves orphans alone while the clock cannot be trusted", async () => {
   const { file } = await add("one");
   const orphan = path.join(path.dirname(file), "x.l0.parquet");

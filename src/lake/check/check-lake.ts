@@ -222,7 +222,7 @@ async function isPublished(sql: Sql, { partitionId }: CheckedPartition): Promise
 }
 
 async function checkOrphans(
-  { sql, store, clock, report, stored }: TableCheck,
+  { sql, store, clock, report, stored, cancelled }: TableCheck,
   removals: Removals | null,
 ): Promise<void> {
   const old = [...stored].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
@@ -232,6 +232,9 @@ async function checkOrphans(
     const named = await sql<{ path: string }[]>`${namedPaths(sql, paths)}`;
     const known = new Set(named.map(({ path }) => path));
     for (const [path, { bytes }] of step) {
+      if (cancelled()) {
+        throw new ServiceError("CANCELLED");
+      }
       // What was replaced an hour ago may have been removed while its table was checked.
       if (!known.has(path) && !(await isGone(store, path))) {
         await tellOrphan(report, path, bytes, removals);

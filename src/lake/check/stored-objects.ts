@@ -52,12 +52,16 @@ export async function findObject(
   }
 }
 
-/** Whether an object that a list had has been removed since. */
+/** Whether an object that a list had has been removed since. @throws ServiceError of a store that cannot say at present */
 export async function isGone(store: ObjectStore, path: string): Promise<boolean> {
   try {
     await store.size(path, new AbortController().signal);
     return false;
   } catch (error) {
+    if (error instanceof ServiceError && error.retryable) {
+      throw error;
+    }
+    // Stores list names that they do not take.
     return error instanceof ServiceError && error.code === "NOT_FOUND";
   }
 }
