@@ -50,6 +50,14 @@ export function pathsOf(objects: readonly Pick<MergedObject, "path" | "rollup">[
   return objects.flatMap(({ path, rollup }) => (rollup === null ? [path] : [path, rollup.path]));
 }
 
+/** Parts that an object is written in. */
+interface ObjectParts {
+  readonly rows: number;
+  readonly cancelled: () => boolean;
+  /** Called before the end of the file is written, which is then looked through and stored. */
+  readonly ending: () => void;
+}
+
 /** What one object is made from. */
 interface ObjectOrder {
   readonly table: TableName;
@@ -67,7 +75,7 @@ interface ObjectOrder {
    * Of one source whose rows are sorted, or need not be: so many of them are sorted at a time, each part where it was.
    * Default: all are sorted.
    */
-  readonly parts?: { readonly rows: number; readonly cancelled: () => boolean } | null;
+  readonly parts?: ObjectParts | null;
   /** Rows from which on an object gets a roll-up; default as `settleWithRollup` says. */
   readonly rollupRows?: number | undefined;
 }
@@ -92,7 +100,7 @@ export async function writeMergedObject(
   // Names that begin with a dot are unfinished writes.
   const temporary = join(directory, `.${partitionId}.merge.tmp`);
   try {
-    await writeParts(engine, order, temporary);
+    await writeRows(engine, order, temporary);
     const [facts] = await engine.rows(factsSql(temporary));
     const rowCount = Number(facts?.[0]);
     if (rowCount !== rows) {
@@ -119,32 +127,37 @@ export async function writeMergedObject(
 }
 
 /** Writes the rows of an object to a file: sorted, or in parts that are, one behind the other. */
-async function writeParts(engine: MergeEngine, order: ObjectOrder, target: string): Promise<void> {
-  const { sources, parts = null, attributes } = order;
+async function writeRows(engine: MergeEngine, order: ObjectOrder, target: string): Promise<void> {
+  const { parts = null, attributes } = order;
   if (parts === null) {
     await writeSorted(engine, order, order.condition, target);
-    return;
+  } else {
+    const files = sortedParts(engine, order, parts, `${target}.part`);
+    await joinFiles(files, target, { attributes: JSON.stringify(attributes) }, parts.cancelled);
   }
-  const rows = sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const files: string[] = [];
-  try {
-    const written: JoinableFile[] = [];
-    for (let from = 0; from < rows; from += parts.rows) {
-      const file = `${target}-${files.length}`;
-      files.push(file);
+}
+
+/** The parts of an object, each in the file of the last: all of them would take as much of the disk as the object. */
+async function* sortedParts(
+  engine: MergeEngine,
+  order: ObjectOrder,
+  parts: ObjectParts,
+  file: string,
+): AsyncGenerator<JoinableFile> {
+  const rows = order.sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  for (let from = 0; from < rows; from += parts.rows) {
+    try {
       await writeSorted(engine, order, rowsFrom(order.condition, from, parts.rows), file);
       const part = await readJoinable(file);
       // Another part might be of another form than one without rows.
       if (part.rows > 0) {
-        written.push(part);
+        yield part;
       }
-    }
-    await joinFiles(written, target, { attributes: JSON.stringify(attributes) }, parts.cancelled);
-  } finally {
-    for (const file of files) {
+    } finally {
       rmSync(file, { force: true });
     }
   }
+  parts.ending();
 }
 
 async function writeSorted(

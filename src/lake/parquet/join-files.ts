@@ -61,41 +61,43 @@ export async function readJoinable(file: string): Promise<JoinableFile> {
 }
 
 /**
- * Writes a new file with the row groups of `files`, in their order. The caller syncs it.
+ * Writes a new file with the row groups of `files`, in their order; each is read before the next is asked for. The caller
+ * syncs it.
  * @param keyValues what its footer says beside
  * @throws ServiceError CANCELLED; TypeError when their forms differ; the file system's errors. Then a part may remain.
  */
 export async function joinFiles(
-  files: readonly JoinableFile[],
+  files: readonly JoinableFile[] | AsyncIterable<JoinableFile>,
   target: string,
   keyValues: Readonly<Record<string, string>>,
   cancelled: () => boolean,
 ): Promise<void> {
-  const [first] = files;
-  if (first?.root.kind !== "struct" || files.some(({ form }) => form !== first.form)) {
-    throw new TypeError("files of different forms cannot be joined");
-  }
   const out = await open(target, "wx");
   try {
     await out.writeFile(magic);
     let at = magic.length;
+    let first: JoinableFile | null = null;
+    let rowCount = 0;
     const groups: thrift.Node[] = [];
-    for (const { file, root, dataEnd } of files) {
+    for await (const joinable of files) {
+      first ??= joinable;
+      const { file, root, dataEnd, form, rows } = joinable;
+      if (form !== first.form) {
+        throw differentForms();
+      }
       const by = at - magic.length;
       for (const group of thrift.itemsOf(thrift.fieldOf(root, fileFields.groups))) {
         groups.push(movedGroup(group, by));
       }
       await copyData(file, dataEnd, out, cancelled);
       at += dataEnd - magic.length;
+      rowCount += rows;
+    }
+    if (first?.root.kind !== "struct") {
+      throw differentForms();
     }
     const fields = new Map(first.root.fields);
-    fields.set(
-      fileFields.rows,
-      thrift.integerField(
-        thrift.types.i64,
-        files.reduce((sum, { rows }) => sum + rows, 0),
-      ),
-    );
+    fields.set(fileFields.rows, thrift.integerField(thrift.types.i64, rowCount));
     fields.set(fileFields.groups, thrift.structsField(groups));
     fields.set(fileFields.keyValues, thrift.structsField(Object.entries(keyValues).map(keyValue)));
     const footer = new ByteBuffer(64 * 1024);
@@ -107,6 +109,8 @@ export async function joinFiles(
     await out.close();
   }
 }
+
+const differentForms = (): TypeError => new TypeError("files of different forms cannot be joined");
 
 /** What a footer says beside the row groups. */
 function formOf(root: thrift.Node): string {

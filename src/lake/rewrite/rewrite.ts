@@ -171,9 +171,13 @@ async function rewriteObject(
   const rows = { sources: [source], condition: others, rows: left };
   const attributes = await attributesOf(engine, [source]);
   const sortable = partRows(limits.step, source);
-  const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled } : null;
+  let assertInTime = publishDeadline(clock);
+  // Its file grows until then, for longer perhaps than it may wait afterwards.
+  const ending = (): void => {
+    assertInTime = publishDeadline(clock);
+  };
+  const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled, ending } : null;
   const order = { table: viewSet, audience, level, ...rows, attributes, parts, rollupRows: limits.rollupRows } as const;
-  const assertInTime = publishDeadline(clock);
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const done = await publishStored(
     store,
