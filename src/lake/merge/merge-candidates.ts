@@ -40,8 +40,7 @@ export async function findMergeGroups(sql: Sql, room: MergeRoom, except: readonl
     with levels as (
       select view_set, audience, level, count(*)::int as objects, sum(row_count)::float8 as rows,
         sum(file_bytes)::float8 as bytes, max(max_insert_time) as newest
-      from lakehouse_partitions
-      where view_set = any(${Object.keys(tables)}::text[]) and ${mergeable(sql, except)}
+      from ${mergeable(sql, except)} and view_set = any(${Object.keys(tables)}::text[])
       group by 1, 2, 3
     )
     select view_set as "viewSet", audience,
@@ -72,9 +71,8 @@ export async function chooseMerge(
   const objects = await sql<LevelObject[]>`
     select partition_id as "partitionId", level::int as level, row_count::float8 as "rowCount",
       file_bytes::float8 as "fileBytes", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs"
-    from lakehouse_partitions
-    where view_set = ${viewSet} and ${audience === null ? sql`audience is null` : sql`audience = ${audience}`}
-      and level = any(${[...levels]}::int[]) and ${mergeable(sql, except)}
+    from ${mergeable(sql, except)} and view_set = ${viewSet}
+      and ${audience === null ? sql`audience is null` : sql`audience = ${audience}`} and level = any(${[...levels]}::int[])
     order by min_time_ns, partition_id limit ${maxSources}`;
   return chooseObjects(objects, room);
 }
@@ -92,18 +90,22 @@ export function audiencesOf({ audience }: Pick<MergeGroup, "audience">): Audienc
 const heldSeconds = 3600;
 
 /**
- * The first condition is that of the index `lakehouse_partitions_mergeable`. An erasure leaves what is ingested after the
- * call, but not when it is merged with earlier rows: that waits until the erasure has ended.
+ * Partitions that may be merged; more conditions may follow. The first one is that of the index
+ * `lakehouse_partitions_mergeable`. An erasure leaves what is ingested after the call, but not when it is merged with
+ * earlier rows: that waits until the erasure has ended; unstamped objects, without an audience, do so for any erasure.
+ * Joined, since a look at the erasures for each of many small objects would take seconds.
  */
 function mergeable(sql: Sql, except: readonly string[]) {
-  return sql`level < 3
-    and (level = 0 or (row_count < ${fullObject.rows}::int8 and file_bytes < ${fullObject.bytes}::int8))
-    and partition_id <> all(${[...except]}::uuid[])
-    and not (level = 0 and exists (
-      select from lake_tasks as erasure
-      where erasure.kind = 'erasure' and erasure.state in ('waiting', 'running')
-        and erasure.created_at between now() - ${heldSeconds} * interval '1 second' and lakehouse_partitions.created_at
-        and coalesce(erasure.request ->> 'audience' = lakehouse_partitions.audience, true)))`;
+  return sql`lakehouse_partitions left join (
+      select request ->> 'audience' as held_audience, min(created_at) as held_since from lake_tasks
+      where kind = 'erasure' and state in ('waiting', 'running')
+        and created_at >= now() - ${heldSeconds} * interval '1 second'
+      group by grouping sets ((request ->> 'audience'), ())
+    ) as held on coalesce(held_audience, '') = coalesce(audience, '')
+    where level < 3
+      and (level = 0 or (row_count < ${fullObject.rows}::int8 and file_bytes < ${fullObject.bytes}::int8))
+      and (level > 0 or held_since is null or created_at < held_since)
+      and partition_id <> all(${[...except]}::uuid[])`;
 }
 
 /** A sum of each open level, from below. */
