@@ -2,9 +2,10 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { runTask } from "../../src/lake/check/lake-tasks.js";
+import { CpuShare } from "../../src/lake/merge/cpu-share.js";
 import { MergeEngines } from "../../src/lake/merge/merge-engine.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { createManualClock } from "../helpers/manual-clock.js";
@@ -54,12 +55,15 @@ it.each([
       }
       return false;
     };
+    const share = new CpuShare({ percent: 25, cpus: 1, clock });
+    const rest = vi.spyOn(share, "rest").mockResolvedValue();
     try {
-      await runTask(taskContext(lab, { limits, engines, clock, cancelled }), taskId);
+      await runTask(taskContext(lab, { limits, engines, clock, cancelled, share }), taskId);
     } finally {
       await engines.stop();
     }
     expect(most).toBe(1);
+    expect(rest.mock.calls.length).toBeGreaterThan(4);
     const read = (object: string): string =>
       `read_parquet('${lab.lake.directory}/${object}', file_row_number = true, hive_partitioning = false)`;
     const content = "count(*)::INT AS n, bit_xor(hash(time, msg, properties))::VARCHAR AS content";
@@ -82,6 +86,10 @@ it.each([
       await lab.duck(`SELECT count_if(back)::INT AS back, count_if("attr.n" <> (properties ->> 'n'))::INT AS wrong
       FROM (SELECT *, time < lag(time) OVER (ORDER BY file_row_number) AS back FROM ${read(rewritten)})`),
     ).toEqual([{ back: 0, wrong: 0 }]);
+    const [groups] = await lab.duck(`SELECT count(*) > 1 AS several,
+        bool_and(bloom_filter_excludes) AS filtered
+      FROM parquet_bloom_probe('${lab.lake.directory}/${rewritten}', 'service_name', 'shop')`);
+    expect(groups).toEqual({ several: true, filtered: true });
     expect(await lab.duck(`SELECT sum(count)::INT AS n FROM ${read(rollup)}`)).toEqual([{ n: kept }]);
   },
 );

@@ -54,6 +54,8 @@ export function pathsOf(objects: readonly Pick<MergedObject, "path" | "rollup">[
 interface ObjectParts {
   readonly rows: number;
   readonly cancelled: () => boolean;
+  /** Waited for before each. */
+  readonly rest: () => Promise<void>;
   /** Called before the end of the file is written, which is then looked through and stored. */
   readonly ending: () => void;
 }
@@ -146,6 +148,7 @@ async function* sortedParts(
 ): AsyncGenerator<JoinableFile> {
   const rows = order.sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
   for (let from = 0; from < rows; from += parts.rows) {
+    await parts.rest();
     try {
       await writeSorted(engine, order, rowsFrom(order.condition, from, parts.rows), file);
       const part = await readJoinable(file);

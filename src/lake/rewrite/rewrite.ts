@@ -161,7 +161,7 @@ async function rewriteObject(
   source: RewriteFile,
   rowsRemoved: number,
 ): Promise<boolean> {
-  const { store, root, limits, clock, cancelled, at } = context;
+  const { store, root, limits, clock, cancelled, share, at } = context;
   const left = source.rowCount - rowsRemoved;
   const level = source.level === 1 || source.level === 2 || source.level === 3 ? source.level : 1;
   if ((await withKnownColumns(engine, viewSet, [source])).length === 0) {
@@ -176,7 +176,8 @@ async function rewriteObject(
   const ending = (): void => {
     assertInTime = publishDeadline(clock);
   };
-  const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled, ending } : null;
+  const rest = async (): Promise<void> => share?.rest(cancelled);
+  const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled, rest, ending } : null;
   const order = { table: viewSet, audience, level, ...rows, attributes, parts, rollupRows: limits.rollupRows } as const;
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const done = await publishStored(
