@@ -105,6 +105,7 @@ test("web mints, claims, lists and revokes keys, and changes grants and groups",
     status: 503,
     json: { code: "NOT_CONFIGURED", message: expect.stringContaining("run migrations/roles/*.sql") },
   });
+  expect(web.log.filter((line) => line.includes("permission denied for table groups"))).toHaveLength(1);
   await web.server.stop();
   await login.drop();
   await web.stop();

@@ -14,7 +14,8 @@ import { flightSqlNames } from "../../wire/flight/flight-protobuf.js";
 const maxDetailsBytes = 4000;
 
 /**
- * The status of an error: code and public sentence. What nobody foresaw is logged, under an id that the caller is told.
+ * The status of an error: code and public sentence. What only the operator can mend is logged, and what nobody foresaw under
+ * an id that the caller is told.
  */
 export function grpcStatusOf(error: unknown, logger: Logger): StatusObject {
   const failure = toServiceError(error);
@@ -23,6 +24,8 @@ export function grpcStatusOf(error: unknown, logger: Logger): StatusObject {
     const requestId = randomUUID();
     logger.error({ err: failure, requestId }, "a query failed");
     details = `${details}; request id ${requestId}`;
+  } else if (failure.code === "NOT_CONFIGURED") {
+    logger.error({ err: failure }, "a query failed");
   }
   const metadata = new Metadata();
   if (failure.retryAfterSeconds !== undefined) {

@@ -344,7 +344,7 @@ export class WebFront {
     const requestId = randomUUID();
     if (error.code === "INTERNAL") {
       this.#o.logger.error({ err: error, requestId, operation }, "an admin request failed");
-    } else if (error.code === "UNAVAILABLE" && !this.#draining) {
+    } else if (error.code === "NOT_CONFIGURED" || (error.code === "UNAVAILABLE" && !this.#draining)) {
       this.#warn(operation, { err: error, operation }, "an admin request could not be served");
     }
     const answer = errorAnswer(error, requestId);

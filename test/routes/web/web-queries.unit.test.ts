@@ -187,6 +187,7 @@ describe("a failure", () => {
     [status.RESOURCE_EXHAUSTED, "PAYLOAD_TOO_LARGE", "words"],
     [status.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "words"],
     [status.UNAVAILABLE, "UNAVAILABLE", "words"],
+    [status.FAILED_PRECONDITION, "NOT_CONFIGURED", "words"],
     [status.INTERNAL, "INTERNAL", "words"],
     [status.UNKNOWN, "INTERNAL", "words"],
     // Nobody here has cancelled it.

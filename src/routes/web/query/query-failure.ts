@@ -13,7 +13,7 @@ const codes: Readonly<Partial<Record<status, ErrorCode>>> = {
   [status.PERMISSION_DENIED]: "FORBIDDEN",
   // Memory, rows or bytes: the result is too large.
   [status.RESOURCE_EXHAUSTED]: "PAYLOAD_TOO_LARGE",
-  [status.FAILED_PRECONDITION]: "CONFLICT",
+  [status.FAILED_PRECONDITION]: "NOT_CONFIGURED",
   [status.ABORTED]: "CONFLICT",
   [status.OUT_OF_RANGE]: "BAD_REQUEST",
   [status.UNIMPLEMENTED]: "UNIMPLEMENTED",

@@ -280,7 +280,7 @@ export class WebQueries {
     const [fields, message] = [{ err: failure, requestId, source }, "a query of the web application failed"];
     if (failure.code === "INTERNAL") {
       this.#o.logger.warn(fields, message);
-    } else if (failure.code === "UNAVAILABLE") {
+    } else if (failure.code === "UNAVAILABLE" || failure.code === "NOT_CONFIGURED") {
       this.#warn(source, fields, message);
     }
   }
