@@ -154,6 +154,27 @@ it("keeps the focus of who moves and removes cells by keyboard", async () => {
   await expect.poll(focused).toBe("Cells of undefined");
 });
 
+it("keeps a cell in view that moves past tall ones", async () => {
+  const page = await app.open("/screens");
+  const texts = ["moved", "a", "b"].map((id) => ({ kind: "markdown", id, text: `${id}${"\n\nline".repeat(40)}` }));
+  expect(await put(page, "tall", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/tall`);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const moved = page.getByRole("region", { name: /^Text: moved/ });
+  const isSeen = `(() => {
+    const { left, right, top, bottom } = document.activeElement.getBoundingClientRect();
+    return document.activeElement.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+  })()`;
+  await moved.getByRole("button", { name: "Move down" }).focus();
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(isSeen)).toBe(true);
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(isSeen)).toBe(true);
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(isSeen)).toBe(true);
+});
+
 it("tells fatal from error in a chart of levels", async () => {
   const page = await app.open("/screens");
   const sql =

@@ -47,20 +47,24 @@ export function CellsEditor<T extends Cell>({
 }): ReactElement {
   const list = useRef<HTMLDivElement | null>(null);
   const removed = useRef<number | null>(null);
-  const isAdded = useRef(false);
-  // Who removed a cell goes on at the one in its place, or at what is around them all; a new one comes into view.
+  const placed = useRef<number | null>(null);
+  // Who removed a cell goes on at the one in its place, or at what is around them all; one that is new or
+  // was moved comes into view, its head at least.
   useLayoutEffect(() => {
     const sections = list.current?.querySelectorAll<HTMLElement>(":scope > section") ?? [];
     const last = sections[sections.length - 1];
     if (removed.current !== null) {
       (sections[removed.current] ?? last ?? list.current?.closest<HTMLElement>("[tabindex]"))?.focus();
       removed.current = null;
-    } else if (isAdded.current) {
-      last?.scrollIntoView({ block: "nearest" });
-      isAdded.current = false;
+    } else if (placed.current !== null) {
+      const section = sections[placed.current];
+      section?.scrollIntoView({ block: "nearest" });
+      section?.querySelector("header")?.scrollIntoView({ block: "nearest" });
+      placed.current = null;
     }
   }, [cells]);
   const swap = (at: number, by: number): void => {
+    placed.current = at + by;
     const moved = [...cells];
     const [cell] = moved.splice(at, 1);
     if (cell !== undefined) {
@@ -128,7 +132,7 @@ export function CellsEditor<T extends Cell>({
             <MenuItem
               key={kind}
               onClick={() => {
-                isAdded.current = true;
+                placed.current = cells.length;
                 onChange([...cells, newCell(kind) as T]);
               }}
             >
