@@ -236,6 +236,27 @@ it("is edited and saved, and tells of a variable that there is not", async () =>
   expect(await page.getByRole("region", { name: "Services" }).count()).toBe(0);
 });
 
+it("tells which version is present when there are others meanwhile", async () => {
+  const page = await app.open("/screens");
+  const config = { format: 1, cells: [{ kind: "markdown", id: "text", text: "# First" }] };
+  expect(await put(page, "outrun", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/outrun`);
+  await page.getByRole("button", { name: "Versions" }).click();
+  const versions = page.getByRole("complementary", { name: "Versions" }).getByRole("listitem");
+  const present = versions.filter({ hasText: "the present one" });
+  await present.getByText("1", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.getByRole("textbox", { name: "Markdown" }).fill("# Second");
+  await page.getByRole("button", { name: "Save" }).click();
+  await present.getByText("2", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Versions" }).click();
+  expect(await put(page, "outrun", { config, version: 2 })).toBe(200);
+  await page.getByRole("button", { name: "Versions" }).click();
+  await page.getByRole("button", { name: "Edit version 3" }).waitFor();
+  await versions.filter({ hasText: "shown here" }).getByText("2", { exact: true }).waitFor();
+  expect(await present.count()).toBe(0);
+});
+
 it("runs a cell as it is written, whatever it begins and ends with", async () => {
   const page = await app.open("/screens", { allow: /400/ });
   const written = {

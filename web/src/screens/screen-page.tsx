@@ -259,7 +259,7 @@ function Versions({
   readonly onRestore: (version: number) => void;
   readonly onClose: () => void;
 }): ReactElement {
-  const { data, error, refetch } = useScreenVersions(screen.name, true);
+  const { data, error, refetch } = useScreenVersions(screen);
   return (
     <Panel title="Versions" onClose={onClose}>
       {error === null ? null : (
@@ -274,7 +274,7 @@ function Versions({
               {formatTime(Date.parse(at), { digits: 0 })} by {by}
             </span>
             {version === screen.version ? (
-              <span className={css.hint}>the present one</span>
+              <span className={css.hint}>{version === data[0]?.version ? "the present one" : "shown here"}</span>
             ) : mayWrite ? (
               <Button busy={restoring} aria-label={`Edit version ${version}`} onClick={() => onRestore(version)}>
                 Edit

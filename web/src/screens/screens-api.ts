@@ -25,11 +25,10 @@ export function useScreen(name: string): UseQueryResult<Screen> {
   });
 }
 
-export function useScreenVersions(name: string, enabled: boolean): UseQueryResult<readonly ScreenVersionRow[]> {
+export function useScreenVersions({ name, version }: ScreenRow): UseQueryResult<readonly ScreenVersionRow[]> {
   return useQuery({
-    queryKey: ["screen-versions", name],
+    queryKey: ["screen-versions", name, version],
     queryFn: ({ signal }) => call<readonly ScreenVersionRow[]>(`${pathOf(name)}/versions`, { signal }),
-    enabled,
     gcTime: 0,
   });
 }
