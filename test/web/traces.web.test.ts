@@ -239,11 +239,17 @@ it("says where it looked for a trace, and looks for what comes after a long paus
     endTimeUnixNano: `${beginMs + minute * 60_000 + 900}000000`,
   });
   await app.send("/v1/traces", { resourceSpans: [{ scopeSpans: [{ spans: [span(1, 0), span(2, 200)] }] }] });
-  const page = await app.open(`/traces/${traceId}?at=${new Date(beginMs).toISOString()}`);
+  const page = await app.open(`/traces/${traceId}?at=${new Date(beginMs).toISOString()}`, { allow: /ERR_FAILED/ });
   await page.getByText("within an hour of it").waitFor();
   expect(await spans(page).getByRole("row").count()).toBe(1);
   await screenshot(page, "trace-within");
+  await page.route("**/api/query", (route) => route.abort());
   await page.getByRole("button", { name: "Look at all times" }).click();
+  const failed = page.getByRole("alert").filter({ hasText: "The trace could not be read" });
+  await failed.waitFor();
+  expect(await page.getByText("within an hour of it").count()).toBe(1);
+  await page.unroute("**/api/query");
+  await failed.getByRole("button").click();
   await expect.poll(() => spans(page).getByRole("row").count()).toBe(2);
   await page.getByText("at all times", { exact: true }).waitFor();
   expect(await page.evaluate("document.activeElement.id")).toBe("page"); // where the button was, nearly

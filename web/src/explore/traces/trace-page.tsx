@@ -36,7 +36,7 @@ export default function TracePage(): ReactElement {
 
 function TraceOf({ id }: { readonly id: string }): ReactElement {
   const search = useSearchParameters();
-  const { query: tree, trace, isMissing, range } = useTrace(id, textOf(search["at"]));
+  const { query: tree, trace, isOfEverywhere, isMissing, range } = useTrace(id, textOf(search["at"]));
   const failure =
     tree.error === null ? null : (
       <div className={css.note}>
@@ -56,7 +56,7 @@ function TraceOf({ id }: { readonly id: string }): ReactElement {
     trace === null ? (
       (failure ?? <Skeleton rows={14} />)
     ) : (
-      <TraceView id={id} trace={trace} range={range} failure={failure} />
+      <TraceView id={id} trace={trace} isOfEverywhere={isOfEverywhere} range={range} failure={failure} />
     );
   return (
     <>
@@ -69,11 +69,13 @@ function TraceOf({ id }: { readonly id: string }): ReactElement {
 function TraceView({
   id,
   trace,
+  isOfEverywhere,
   range,
   failure,
 }: {
   readonly id: string;
   readonly trace: Trace;
+  readonly isOfEverywhere: boolean;
   readonly range: { readonly beginMs: number; readonly endMs: number } | null;
   /** Why it could not be read again. */
   readonly failure: ReactElement | null;
@@ -116,6 +118,7 @@ function TraceView({
         id={id}
         trace={trace}
         colours={colours}
+        isOfEverywhere={isOfEverywhere}
         onWiden={range === null ? null : () => change({ at: undefined }, { replace: true })}
       />
       {trace.spans.some(({ isOrphan }) => isOrphan) ? (
@@ -185,12 +188,14 @@ function Head({
   id,
   trace,
   colours,
+  isOfEverywhere,
   onWiden,
 }: {
   readonly id: string;
   readonly trace: Trace;
   readonly colours: ReadonlyMap<string, string>;
-  /** Looks for its spans everywhere; null: that has been done. */
+  readonly isOfEverywhere: boolean;
+  /** Looks for its spans everywhere; null: that is done, or under way. */
   readonly onWiden: (() => void) | null;
 }): ReactElement {
   const root = trace.spans[0];
@@ -213,7 +218,7 @@ function Head({
           </dd>
         </div>
         {/* Nothing in a range tells of spans after a longer pause, and everywhere is too much to look at for each trace. */}
-        <Fact name="Looked" value={onWiden === null ? "at all times" : "within an hour of it"} />
+        <Fact name="Looked" value={isOfEverywhere ? "at all times" : "within an hour of it"} />
       </dl>
       {onWiden === null ? null : <Button onClick={onWiden}>Look at all times</Button>}
       <LinkButton {...chooseAddress(id, trace)}>

@@ -11,7 +11,9 @@ interface TraceState {
   readonly trace: Trace | null;
   /** It was looked for everywhere. */
   readonly isMissing: boolean;
-  /** Where it was looked for; null: everywhere. */
+  /** Spans of everywhere are in it: those of around some time stay until these are there. */
+  readonly isOfEverywhere: boolean;
+  /** Where it is looked for; null: everywhere. */
   readonly range: { readonly beginMs: number; readonly endMs: number } | null;
 }
 
@@ -29,10 +31,13 @@ export function useTrace(id: string, at: string | null): TraceState {
   const query = useQuerySql(traceSql, { parameters: [id], range, enabled: isTraceId(id) });
   const isNotThere = query.summary !== null && query.result?.rows === 0;
   // A tree that is not whole yet is none: the one before stays, and what somebody does with it.
-  const latest = useRef<Trace | null>(null);
-  const trace = useMemo(() => {
+  const latest = useRef<{ readonly trace: Trace | null; readonly isOfEverywhere: boolean }>({
+    trace: null,
+    isOfEverywhere: false,
+  });
+  const { trace, isOfEverywhere } = useMemo(() => {
     if (query.result !== null && query.summary !== null && query.result.rows > 0) {
-      latest.current = traceOf(query.result);
+      latest.current = { trace: traceOf(query.result), isOfEverywhere: everywhere };
     }
     return latest.current;
   }, [query.summary]);
@@ -42,5 +47,6 @@ export function useTrace(id: string, at: string | null): TraceState {
       setTooNarrow(true);
     }
   }, [isNotThere, isInPart]);
-  return { query, trace, isMissing: !isTraceId(id) || (isNotThere && everywhere && !query.running), range };
+  const isMissing = !isTraceId(id) || (isNotThere && everywhere && !query.running);
+  return { query, trace, isOfEverywhere, isMissing, range };
 }
