@@ -3,7 +3,8 @@
  *
  * Whether an audience exists is a fact about absent rows, which no row lock can hold. So every change that may create
  * an audience, or relies on it, locks its name: a claim and a new grant alone, mints under a grant together. Within one
- * transaction the caller or the group is locked before the audience; never in the other order, so there is no deadlock.
+ * transaction a screen is locked before the caller, and the caller or the group before the audience; never in the other
+ * order, so there is no deadlock.
  */
 import { createHash } from "node:crypto";
 

@@ -201,7 +201,6 @@ async function assertMayChange(tx: TransactionSql, caller: Caller, { owner }: Sc
 }
 
 async function assertBelowBound(tx: TransactionSql, caller: Caller): Promise<void> {
-  // After the lock of the screen, always; nobody takes one of a screen after this.
   await lockCaller(tx, caller.name);
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from web.screens where owner = ${caller.name}`;
