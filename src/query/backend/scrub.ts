@@ -94,7 +94,7 @@ function withoutRewrites(message: string): string {
 export function memoryExceeded(cause?: unknown): ServiceError {
   return new ServiceError(
     "PAYLOAD_TOO_LARGE",
-    "The query needs more memory than it may have; narrow it by time, select fewer columns or aggregate more coarsely.",
+    "The query needs more memory than it may have; narrow it by time, select fewer columns, cut long texts, as by left(msg, 1000), or aggregate more coarsely.",
     { cause },
   );
 }
