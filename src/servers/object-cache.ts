@@ -10,7 +10,7 @@ import { ObjectCache } from "../object-cache/object-cache.js";
 import { createObjectCacheCounts } from "../object-cache/object-cache-counts.js";
 import { originOf } from "../object-cache/origin.js";
 import { PrefetchQueue } from "../object-cache/prefetch.js";
-import { exposed, type HealthProbes } from "../routes/http/health.js";
+import { answering, exposed, type HealthProbes } from "../routes/http/health.js";
 import { ObjectCacheFront } from "../routes/object-cache/front.js";
 import { listenObjectCache } from "../routes/object-cache/listener.js";
 import { systemClock } from "../runtime/clock.js";
@@ -89,7 +89,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
     const probes: HealthProbes = {
       health: () => null,
       ready: async () => {
-        await cache.probe();
+        await answering("object store", cache.probe());
         return null;
       },
       ...exposed(metrics),

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 
 import { connect, type ConnectOptions, isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
-import { type HealthProbes, heldReady } from "../routes/http/health.js";
+import { answering, type HealthProbes, heldReady } from "../routes/http/health.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
 
@@ -39,10 +39,13 @@ export function sharedStores(config: { readonly sqlConnectionString: string | nu
   return { connectionString: config.sqlConnectionString, objectStoreUri: objectStoreUriOf(config) };
 }
 
-/** Ready while the database answers and the object store does. @param probes what the server needs of that */
+/** Ready while the database answers and the object store does. @param probes what the server needs of the store */
 export function readyWith(sql: Sql, ...probes: readonly (() => Promise<void>)[]): HealthProbes["ready"] {
   return heldReady(async () => {
-    await Promise.all([sql`select 1`, ...probes.map((probe) => probe())]);
+    await Promise.all([
+      answering("database", sql`select 1`),
+      ...probes.map((probe) => answering("object store", probe())),
+    ]);
     return null;
   });
 }

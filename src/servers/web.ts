@@ -15,7 +15,7 @@ import { createOidcAuthenticator } from "../auth/oidc/oidc-authenticator.js";
 import type { OidcConfig } from "../runtime/config/oidc.js";
 import { OidcLogin } from "../auth/oidc/oidc-login.js";
 import { createWebSessions } from "../auth/oidc/web-session.js";
-import { exposed, type HealthProbes, heldReady } from "../routes/http/health.js";
+import { answering, exposed, type HealthProbes, heldReady } from "../routes/http/health.js";
 import { readAppFiles } from "../routes/web/app-files.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
@@ -139,7 +139,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
     });
     const probes: HealthProbes = {
       health: () => (admin?.healthy === false ? "the admin thread cannot be replaced" : null),
-      ready: heldReady(async () => (admin === null ? null : await admin.probe())),
+      ready: heldReady(async () => (admin === null ? null : await answering("database", admin.probe()))),
       ...exposed(metrics),
     };
     const listener = await scope.start("listener", () =>

@@ -1,5 +1,5 @@
 /** The promise behind 200, seen from outside: durable, published, by audience, and never lost. */
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -132,6 +132,19 @@ describe("readiness", () => {
       await expect.poll(send).toBe(200);
     }
     expect(await ready()).toBe(200);
+  });
+
+  test("names a store that is gone", async () => {
+    const t = await start({});
+    const directory = fileURLToPath(t.storeUri);
+    await rename(directory, `${directory}.away`);
+    const refused = await fetch(`${t.url}/ready`);
+    expect([refused.status, await refused.json()]).toEqual([
+      503,
+      { code: "UNAVAILABLE", message: "the object store cannot be written" },
+    ]);
+    await rename(`${directory}.away`, directory);
+    expect((await fetch(`${t.url}/ready`)).status).toBe(200);
   });
 });
 

@@ -4,6 +4,7 @@
  * say no more than a name and a sentence.
  */
 import { atMost } from "../../runtime/at-most.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { createRareWarning, type RareWarning } from "../../runtime/log/rare-warnings.js";
 import type { Metrics } from "../../runtime/metrics.js";
@@ -20,7 +21,7 @@ export interface HealthProbes {
   readonly health: () => string | null;
   /**
    * Resolves to null when the process and what it depends on can serve, else to one sentence (503). A rejection counts
-   * as one.
+   * as one: its message, when that is for everybody.
    */
   readonly ready: () => Promise<string | null>;
   /** Prometheus text exposition. */
@@ -37,6 +38,9 @@ export function exposed(metrics: Metrics): Pick<HealthProbes, "metrics" | "metri
 /** A probe of readiness that takes longer counts as failed, in milliseconds. */
 const readyTimeoutMs = 5000;
 const noAnswer = "a dependency does not answer";
+
+/** One dependency has less, so that what is said names it; an S3 store gives up after 4 s by itself. */
+const dependencyTimeoutMs = 4500;
 
 /** How long it holds that all is well. */
 const readyHoldsMs = 1000;
@@ -57,6 +61,26 @@ export function heldReady(ready: HealthProbes["ready"]): HealthProbes["ready"] {
     return problem;
   });
   return async () => (performance.now() - goodAtMs < readyHoldsMs ? null : await flight.run());
+}
+
+/**
+ * What a dependency answers to a probe.
+ * @param dependency what it is called, such as `database`
+ * @throws ServiceError UNAVAILABLE, which names it, also when it takes too long
+ */
+export async function answering<T>(dependency: string, answer: Promise<T>): Promise<T> {
+  let known: { readonly value: T } | null;
+  try {
+    known = await atMost(answer, dependencyTimeoutMs);
+  } catch (error) {
+    throw toServiceError(error).code === "UNAVAILABLE"
+      ? error
+      : new ServiceError("UNAVAILABLE", `the ${dependency} cannot be reached`, { cause: error });
+  }
+  if (known === null) {
+    throw new ServiceError("UNAVAILABLE", `the ${dependency} does not answer`);
+  }
+  return known.value;
 }
 
 /**
@@ -170,7 +194,9 @@ async function readiness(ready: () => Promise<string | null>, warn: RareWarning)
     const answer = await atMost(ready(), readyTimeoutMs);
     return answer === null ? noAnswer : answer.value;
   } catch (error) {
-    warn("", { err: error }, "the readiness probe failed");
-    return "a dependency cannot be reached";
+    const { code, publicMessage } = toServiceError(error);
+    const problem = code === "INTERNAL" ? "a dependency cannot be reached" : publicMessage;
+    warn(problem, { err: error }, "the readiness probe failed");
+    return problem;
   }
 }
