@@ -37,6 +37,7 @@ import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
+import { createRareWarning, type RareWarning } from "../runtime/log/rare-warnings.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { ThreadDiedError } from "../runtime/threads/task-thread.js";
@@ -121,6 +122,7 @@ interface Placed {
 export class Batcher implements IngestSink, Component {
   readonly name = "batcher";
   readonly #options: BatcherOptions;
+  readonly #warn: RareWarning;
   readonly #batchRequests: { observe(value: number): void };
   readonly #batchBytes: { observe(value: number): void };
   readonly #queue = new WaitingRequests();
@@ -150,6 +152,7 @@ export class Batcher implements IngestSink, Component {
 
   constructor(o: BatcherOptions) {
     this.#options = o;
+    this.#warn = createRareWarning(o.logger);
     this.#lastProgressMs = o.clock.monotonicMs();
     this.#batchRequests = o.metrics.histogram(
       "ingestion_batch_requests",
@@ -405,7 +408,7 @@ export class Batcher implements IngestSink, Component {
       await this.#narrowDown(batch, error, large);
       return;
     }
-    this.#options.logger.error({ err: error, requests: batch.length }, "a batch was not encoded");
+    this.#warn("", { err: error, requests: batch.length }, "a batch was not encoded", "error");
     this.#startOutage();
     this.#answerAll(batch, unavailable);
   }

@@ -24,6 +24,7 @@ import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
+import { createRareWarning } from "../runtime/log/rare-warnings.js";
 import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
 import type { SegmentCommit } from "./catalogue-rows.js";
 import { commitSegments } from "./commit.js";
@@ -83,6 +84,7 @@ export function createCommitter(o: CommitterOptions): Committer {
     "Segments published by one transaction",
     [1, 2, 4, 8, 16, 32, 64, 128, 256],
   );
+  const warn = createRareWarning(o.logger);
   const published = new PublishedStreams();
   let unanswered = 0;
 
@@ -97,7 +99,7 @@ export function createCommitter(o: CommitterOptions): Committer {
       return result;
     } catch (error) {
       if (toServiceError(error).retryable) {
-        o.logger.warn({ err: error, segments: group.length }, "a commit was given up");
+        warn("given up", { err: error, segments: group.length }, "a commit was given up");
         return { kind: "unavailable" };
       }
       o.logger.error({ err: error, segments: group.length }, "a commit failed");

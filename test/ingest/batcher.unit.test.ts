@@ -1,6 +1,7 @@
 /** The batcher's rules. */
 import { setImmediate as turn } from "node:timers/promises";
 
+import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 
 import { type Encoding, startBatcher } from "../helpers/ingest/batcher.js";
@@ -307,6 +308,22 @@ describe("failures", () => {
     expect(batcher.storing).toBe(false);
     clock.advance(10_001);
     expect(batcher.storing).toBe(true);
+  });
+
+  test("storage that fails every batch is told of in the log once a minute", async () => {
+    const lines: unknown[] = [];
+    const logger = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
+    const { clock, submit, encodings } = startBatcher({ logger });
+    for (let i = 0; i < 3; i++) {
+      submit(`request ${i}`);
+      await turn();
+      encodings.at(-1)?.fail(new ServiceError("UNAVAILABLE"));
+      await turn();
+      await turn();
+      clock.advance(6000);
+    }
+    expect(encodings).toHaveLength(3);
+    expect(lines).toMatchObject([{ level: 50, msg: "a batch was not encoded" }]);
   });
 
   test("storage that fails a batch gives it 503 and no other", async () => {

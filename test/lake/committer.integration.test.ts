@@ -1,6 +1,7 @@
 /** Group commit on a real database: one answer per segment, whatever its neighbours are. */
 import { randomUUID } from "node:crypto";
 
+import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { DeadlineSql } from "../../src/db/deadline-sql.js";
@@ -29,10 +30,16 @@ afterAll(async () => {
   await database.drop();
 });
 
-function start(sql: Sql, ownMetrics: Metrics, timeoutMs = 60_000, clock = systemClock): Committer {
+function start(
+  sql: Sql,
+  ownMetrics: Metrics,
+  timeoutMs = 60_000,
+  clock = systemClock,
+  logger = createSilentLogger(),
+): Committer {
   return createCommitter({
     sql: new DeadlineSql({ sql, timeoutMs }),
-    logger: createSilentLogger(),
+    logger,
     metrics: ownMetrics,
     clock,
   });
@@ -147,16 +154,20 @@ test("rows that the database refuses fail their own segment and no other", async
   expect(await Promise.all(good.map(isPublished))).toEqual([true, true]);
 });
 
-test("without a database every segment is told so", async () => {
+test("without a database every segment is told so, and the log once", async () => {
   const sql = connect({
     connectionString: "postgres://nobody@127.0.0.1:1/none",
     maxConnections: 1,
     applicationName: "test",
     logger: createSilentLogger(),
   });
-  const lost = start(sql, createMetrics());
+  const lines: unknown[] = [];
+  const logger = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const lost = start(sql, createMetrics(), undefined, undefined, logger);
   const outcomes = await Promise.all([1, 2].map(() => lost.commit(segment([block()]))));
-  expect(outcomes).toEqual([{ kind: "unavailable" }, { kind: "unavailable" }]);
+  outcomes.push(await lost.commit(segment([block()])));
+  expect(outcomes).toEqual(outcomes.map(() => ({ kind: "unavailable" })));
+  expect(lines).toMatchObject([{ msg: "a commit was given up" }]);
   await lost.stop();
   expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
   await sql.end({ timeout: 5 });

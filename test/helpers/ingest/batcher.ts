@@ -3,7 +3,7 @@ import { Batcher, type EncodedBatch } from "../../../src/ingest/batcher.js";
 import { type IngestResult, type PendingRequest, requestCode } from "../../../src/ingest/request.js";
 import type { SegmentCommit } from "../../../src/lake/catalogue-rows.js";
 import type { CommitOutcome } from "../../../src/lake/committer.js";
-import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { createSilentLogger, type Logger } from "../../../src/runtime/log/log.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { createManualClock } from "../manual-clock.js";
 
@@ -39,7 +39,9 @@ function commitOf(names: readonly string[]): SegmentCommit {
 }
 
 /** A batcher that the test drives. */
-export function startBatcher(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number } = {}) {
+export function startBatcher(
+  o: { workers?: number; maxRounds?: number; maxBatchBytes?: number; logger?: Logger } = {},
+) {
   const clock = createManualClock();
   const encodings: Encoding[] = [];
   const commits: Committing[] = [];
@@ -83,7 +85,7 @@ export function startBatcher(o: { workers?: number; maxRounds?: number; maxBatch
     },
     maxBatchBytes: o.maxBatchBytes ?? 800,
     clock,
-    logger: createSilentLogger(),
+    logger: o.logger ?? createSilentLogger(),
     metrics: createMetrics(),
     ...(o.maxRounds === undefined ? {} : { maxRounds: o.maxRounds }),
   });
