@@ -8,7 +8,7 @@ const leastQuietMs = 60_000;
 /** Tells of database errors without flooding the log. */
 export interface ErrorReporter {
   /** Count the error in `db_api_key_error_count{table}`; log it unless one was logged lately. */
-  report(table: string, error: unknown): void;
+  report(error: unknown): void;
 }
 
 /**
@@ -16,33 +16,33 @@ export interface ErrorReporter {
  * `max(quietMs, 60 s)`, which says how many errors it counts.
  */
 export function createErrorReporter(o: {
+  readonly table: string;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: SharedClock;
   readonly quietMs: number;
 }): ErrorReporter {
   const counter = o.metrics.counter("db_api_key_error_count", "Database errors in the key-lookup path.", ["table"]);
+  const { table } = o;
+  // An alert does not see the step from nothing to 1.
+  counter.inc({ table }, 0);
   const quietMs = Math.max(leastQuietMs, o.quietMs);
-  const states = new Map<string, { lastMs: number; unlogged: number }>();
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
   return {
-    report(table, error) {
+    report(error) {
       counter.inc({ table });
       const nowMs = o.clock();
-      let state = states.get(table);
-      if (state === undefined) {
-        state = { lastMs: Number.NEGATIVE_INFINITY, unlogged: 0 };
-        states.set(table, state);
-      }
-      if (nowMs - state.lastMs < quietMs) {
-        state.unlogged++;
+      if (nowMs - lastMs < quietMs) {
+        unlogged++;
         return;
       }
       o.logger.error(
-        { table, cause: describeError(error), earlierErrors: state.unlogged },
+        { table, cause: describeError(error), earlierErrors: unlogged },
         "database error while looking up API keys; callers get 503 until it passes",
       );
-      state.lastMs = nowMs;
-      state.unlogged = 0;
+      lastMs = nowMs;
+      unlogged = 0;
     },
   };
 }

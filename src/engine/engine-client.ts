@@ -34,7 +34,9 @@ export interface EngineClientOptions {
  * Why a process ended: the system refused it memory, it was ended from here, also because an interrupted job did not end
  * (`stuck`), or it crashed.
  */
-export type EngineLoss = "memory" | "killed" | "stuck" | "crash";
+export type EngineLoss = UnaskedLoss | "killed";
+/** One that nobody asked for. */
+export type UnaskedLoss = "memory" | "stuck" | "crash";
 
 /** How a job ended: in order, or with its process. */
 export type JobOutcome =

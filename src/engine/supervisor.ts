@@ -18,7 +18,7 @@ import { abortReason, ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { EngineClient, type EngineLoss, type JobOptions, type JobOutcome } from "./engine-client.js";
+import { EngineClient, type JobOptions, type JobOutcome, type UnaskedLoss } from "./engine-client.js";
 import type { EngineStep, InstanceOptions } from "./protocol.js";
 import { dataSegmentBytes, watchResident } from "./process-memory.js";
 
@@ -121,7 +121,7 @@ export class EngineSupervisor implements Component {
   readonly #waiting = new Set<Waiter>();
   /** Starts and ends of processes, none of which rejects. */
   readonly #tracked = new Set<Promise<unknown>>();
-  readonly #losses: { inc(labels: { cause: EngineLoss }): void };
+  readonly #losses: { inc(labels: { cause: UnaskedLoss }, value?: number): void };
   readonly #timer: NodeJS.Timeout;
   readonly #removeCollector: () => void;
   readonly #stopping = new AbortController();
@@ -157,6 +157,10 @@ export class EngineSupervisor implements Component {
       "Engine processes that ended unasked, or had to be killed because an interrupted query did not end (stuck)",
       ["cause"],
     );
+    // An alert does not see the step from nothing to 1.
+    for (const cause of ["memory", "stuck", "crash"] as const) {
+      this.#losses.inc({ cause }, 0);
+    }
     this.#removeCollector = metrics.onCollect(() => {
       const idle = this.#idle().length;
       up.set({ state: "idle" }, idle);

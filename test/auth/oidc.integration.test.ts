@@ -359,9 +359,13 @@ describe("the email of a token", () => {
 describe("a provider in trouble", () => {
   it("makes tokens unavailable, not rejected, until it is back", async () => {
     const token = await provider.issueToken();
-    const authenticator = oidc();
+    const metrics = createMetrics();
+    const authenticator = oidc({}, { metrics });
+    // It is there before it counts: an alert does not see the step from nothing to 1.
+    expect(await metrics.text()).toMatch(/^oidc_key_set_error_count\{.*\} 0$/mu);
     await provider.goDown();
     expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
+    expect(await metrics.text()).toMatch(/^oidc_key_set_error_count\{.*\} 1$/mu);
     await provider.comeUp();
     expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
     nowMs += 1_000;

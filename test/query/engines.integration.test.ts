@@ -241,6 +241,10 @@ describe("engines", () => {
 describe("an engine that dies", () => {
   it("before its first row is replaced, and its query runs once more", async () => {
     const t = await start({ engines: 2 });
+    // They are there before they count: an alert does not see the step from nothing to 1.
+    for (const cause of ["memory", "stuck", "crash"]) {
+      expect(await t.metrics.text()).toContain(`query_engine_losses_total{cause="${cause}"} 0`);
+    }
     const query = begin(t, long);
     await until(() => t.engines.lent === 1);
     process.kill(t.engines.pids[0] ?? 0, "SIGKILL");

@@ -62,6 +62,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
     timeoutMs: o.statementTimeoutMs ?? 5000,
   });
   const errors = createErrorReporter({
+    table: "audience_grants",
     metrics: o.metrics,
     logger: o.logger,
     clock,
@@ -94,7 +95,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       }
     } catch (error) {
       notBeforeMs = clock() + retryMs;
-      errors.report("audience_grants", error);
+      errors.report(error);
     } finally {
       loading = null;
     }

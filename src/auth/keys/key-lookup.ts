@@ -83,6 +83,7 @@ export class KeyLookup implements Component {
     this.name = `key-lookup ${o.table}`;
     this.#o = o;
     this.#errors = createErrorReporter({
+      table: o.table,
       metrics: o.metrics,
       logger: o.logger,
       clock: o.clock,
@@ -228,7 +229,7 @@ export class KeyLookup implements Component {
   #failed(hashes: readonly string[], error: unknown): void {
     this.#backoffMs = Math.min(maxBackoffMs, Math.max(firstBackoffMs, this.#backoffMs * 2));
     this.#closedUntilMs = this.#o.clock() + this.#backoffMs;
-    this.#errors.report(this.#o.table, error);
+    this.#errors.report(error);
     this.#releaseLater(hashes);
     this.#answer(hashes, () => this.#unavailable());
   }

@@ -168,6 +168,8 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
   const issuers = new Map<string, Issuer>();
   for (const entry of o.config.issuers) {
     const { issuer, audience } = entry;
+    // An alert does not see the step from nothing to 1.
+    failures.inc({ issuer }, 0);
     const known = issuers.get(issuer);
     if (entry.allowHttp && known === undefined) {
       o.logger.warn(
