@@ -13,6 +13,8 @@ const aboutInput = /^Invalid Input Error:/iu;
 /** DuckDB's words for most damage in a Parquet file. They name no file. */
 const damaged = /^Invalid Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
+/** A file that cannot grow, which only spilling has: a query writes no other. */
+const diskFull = /^IO Error:.*(?:No space left on device|Disk quota exceeded)/isu;
 const interrupted = /^INTERRUPT Error:/iu;
 const ownDefect = /^(?:INTERNAL|FATAL) Error:/iu;
 
@@ -23,6 +25,10 @@ export const engineDefect =
 /** What a caller is told of an object that the engine cannot find or read, whose name is no business of theirs. */
 const unreadableObject =
   "an object of the lake is missing or cannot be read; the log of this server names it, and telemetry lake check --deep finds all";
+
+/** What a caller is told when the directory below `TMPDIR` takes no more. */
+const fullDisk =
+  "the disk that queries spill to is full; narrow the query by time, or try again when its server has room below TMPDIR";
 
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
@@ -42,8 +48,8 @@ export function createScrubber(directories: readonly string[]): Scrubber {
 /**
  * The error a caller gets for one of DuckDB's. Errors about the query are BAD_REQUEST with DuckDB's words;
  * an interrupted query is CANCELLED; one that needs more memory than it may have is PAYLOAD_TOO_LARGE
- * (RESOURCE_EXHAUSTED); a defect of DuckDB's, and an object that cannot be read, are INTERNAL and say so; anything else
- * is INTERNAL and says nothing.
+ * (RESOURCE_EXHAUSTED); a defect of DuckDB's, an object that cannot be read, and a full disk are INTERNAL and say so;
+ * anything else is INTERNAL and says nothing.
  */
 export function queryError(error: unknown, scrub: Scrubber): ServiceError {
   if (error instanceof ServiceError) {
@@ -66,7 +72,13 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     return new ServiceError("INTERNAL", undefined, { cause: error, shown: unreadableObject });
   }
   const isUnreadable = damaged.test(message) || isRefused(error);
-  const shown = ownDefect.test(message) ? engineDefect : isUnreadable ? unreadableObject : null;
+  const shown = ownDefect.test(message)
+    ? engineDefect
+    : diskFull.test(message)
+      ? fullDisk
+      : isUnreadable
+        ? unreadableObject
+        : null;
   return new ServiceError("INTERNAL", undefined, { cause: error, ...(shown === null ? {} : { shown }) });
 }
 
