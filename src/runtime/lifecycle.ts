@@ -144,10 +144,14 @@ export function gracePeriod(graceMs: number): () => number {
   };
 }
 
+/** What ends a server: an init system, Ctrl-C, or a terminal that was closed. Their numbers make exit codes. */
+const endingSignals = { SIGTERM: 15, SIGINT: 2, SIGHUP: 1 } as const;
+type EndingSignal = keyof typeof endingSignals;
+
 /** The part of `process` that {@link installSignalHandlers} uses. */
 export interface SignalSource {
-  on(signal: "SIGTERM" | "SIGINT", listener: (signal: NodeJS.Signals) => void): unknown;
-  off(signal: "SIGTERM" | "SIGINT", listener: (signal: NodeJS.Signals) => void): unknown;
+  on(signal: EndingSignal, listener: (signal: EndingSignal) => void): unknown;
+  off(signal: EndingSignal, listener: (signal: EndingSignal) => void): unknown;
 }
 
 /** What {@link installSignalHandlers} needs. */
@@ -163,7 +167,7 @@ interface SignalOptions {
 }
 
 /**
- * On SIGTERM or SIGINT: stops `scope` and exits with 0, or with 1 when a component failed to stop. A drain that
+ * On SIGTERM, SIGINT or SIGHUP: stops `scope` and exits with 0, or with 1 when a component failed to stop. A drain that
  * outlasts `graceMs` is cut off (exit 0). A second signal exits at once with 128 plus its number.
  * @returns a function that removes the handlers.
  */
@@ -186,19 +190,18 @@ export function installSignalHandlers(o: SignalOptions): () => void {
     clearTimeout(cutOff);
     o.exit(code);
   };
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: EndingSignal): void => {
     if (draining) {
-      o.exit(signal === "SIGINT" ? 130 : 143);
+      o.exit(128 + endingSignals[signal]);
       return;
     }
     draining = true;
     o.logger.info({ signal, graceMs: o.graceMs }, "draining");
     void drain();
   };
-  source.on("SIGTERM", onSignal);
-  source.on("SIGINT", onSignal);
+  const signals = Object.keys(endingSignals) as EndingSignal[];
+  signals.forEach((signal) => source.on(signal, onSignal));
   return () => {
-    source.off("SIGTERM", onSignal);
-    source.off("SIGINT", onSignal);
+    signals.forEach((signal) => source.off(signal, onSignal));
   };
 }

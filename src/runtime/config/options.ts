@@ -66,7 +66,7 @@ export const options = {
     default: 25,
     roles: servers,
     onePerProcess: true,
-    help: "Longest drain after SIGTERM or SIGINT; a second signal exits at once.",
+    help: "Longest drain after SIGTERM, SIGINT or SIGHUP; a second signal exits at once.",
   }),
   SVC_HTTP_DRIVER: row({
     kind: oneOf("auto", "uws", "node"),
