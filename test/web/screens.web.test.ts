@@ -7,6 +7,7 @@ useApp({ traces: 60 });
 
 describe("screens", async () => {
   await import("./pages/screens.js");
+  await import("./pages/screen-saving.js");
 });
 describe("maps", async () => {
   await import("./pages/maps.js");

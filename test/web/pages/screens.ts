@@ -1,30 +1,11 @@
-/** Screens: made, edited, saved, kept from being overwritten, imported; by people who may and people who may not. */
+/** Screens: made, shown, edited and imported; by people who may and people who may not. */
 import { expect, it } from "vitest";
-import type { Page } from "playwright-core";
 
 import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { makeScreen, putScreen } from "../../helpers/web/screens.js";
 import { shopCells } from "../../helpers/web/shop-cells.js";
 
 const app = sharedApp();
-
-async function make(page: Page, name: string): Promise<void> {
-  await page.getByRole("button", { name: "New screen" }).click();
-  await page.getByLabel("Name").fill(name);
-  await page.getByRole("button", { name: "Make it" }).click();
-  await page.getByRole("heading", { name, level: 2 }).waitFor();
-}
-
-/** Saves a screen as somebody, past the pages. */
-async function put(page: Page, name: string, body: object): Promise<number> {
-  return await page.evaluate(
-    async ([path, text]) => {
-      const headers = { "content-type": "application/json" };
-      const response = await fetch(path ?? "", { method: "PUT", headers, body: text ?? "" });
-      return response.status;
-    },
-    [`/api/screens/${name}`, JSON.stringify(body)],
-  );
-}
 
 const cells = shopCells(
   "# Shop <script>window.broken = 1</script>\n\n[odd](javascript:window.broken=1) ![](http://elsewhere.test/x.png)",
@@ -34,7 +15,7 @@ it("begins with a new screen that shows something", async () => {
   const page = await app.open("/screens");
   await page.getByText("There are no screens yet").waitFor();
   await expectAccessible(page);
-  await make(page, "first look");
+  await makeScreen(page, "first look");
   await page.getByRole("region", { name: "Log records" }).getByRole("img").first().waitFor();
   await expectAccessible(page);
   await page.goto(`${app.url}/screens`);
@@ -45,7 +26,7 @@ it("begins with a new screen that shows something", async () => {
 
 it.each(["light", "dark"] as const)("shows text, charts, tables, logs and variables in the %s theme", async (theme) => {
   const page = await app.open("/screens", { theme, allow: /409/ });
-  expect([200, 201, 409]).toContain(await put(page, "shop", { config: { format: 1, cells }, version: 0 }));
+  expect([200, 201, 409]).toContain(await putScreen(page, "shop", { config: { format: 1, cells }, version: 0 }));
   await page.goto(`${app.url}/screen/shop`);
   const services = page.getByRole("region", { name: "Services" });
   await services.getByText("checkout").waitFor();
@@ -63,7 +44,7 @@ it.each(["light", "dark"] as const)("shows text, charts, tables, logs and variab
 
 it("says which cells wait for a newer answer", async () => {
   const page = await app.open("/screens", { allow: /409/ });
-  expect([200, 201, 409]).toContain(await put(page, "shop", { config: { format: 1, cells }, version: 0 }));
+  expect([200, 201, 409]).toContain(await putScreen(page, "shop", { config: { format: 1, cells }, version: 0 }));
   await page.goto(`${app.url}/screen/shop`);
   const services = page.getByRole("region", { name: "Services" });
   const busy = page.locator("[aria-busy='true']");
@@ -89,7 +70,7 @@ it("says which cells wait for a newer answer", async () => {
 it("goes on at the cells when somebody begins to edit below them, and in the page afterwards", async () => {
   const page = await app.open("/screens");
   const texts = Array.from({ length: 40 }, (_, at) => ({ kind: "markdown", id: `t${at}`, text: `# Text ${at}` }));
-  await put(page, "long", { config: { format: 1, cells: texts }, version: 0 });
+  await putScreen(page, "long", { config: { format: 1, cells: texts }, version: 0 });
   await page.goto(`${app.url}/screen/long`);
   await page.getByRole("heading", { name: "Text 39" }).scrollIntoViewIfNeeded();
   await page.getByRole("button", { name: "Edit", exact: true }).press("Enter");
@@ -108,7 +89,7 @@ it("goes on at the cells when somebody begins to edit below them, and in the pag
 it("shows a cell below its fields while it is edited, and runs what is typed when that rests, or at once", async () => {
   const page = await app.open("/screens");
   const tables = ["first", "second"].map((id) => ({ kind: "table", id, title: id, sql: "SELECT 1 AS n" }));
-  expect(await put(page, "typed", { config: { format: 1, cells: tables }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "typed", { config: { format: 1, cells: tables }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/typed`);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const first = page.getByRole("region", { name: "Table: first" });
@@ -135,7 +116,7 @@ it("shows a cell below its fields while it is edited, and runs what is typed whe
 it("keeps the focus of who moves and removes cells by keyboard", async () => {
   const page = await app.open("/screens");
   const texts = ["one", "two"].map((text) => ({ kind: "markdown", id: text, text }));
-  expect(await put(page, "moved", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "moved", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/moved`);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const focused = (): Promise<string> =>
@@ -157,7 +138,7 @@ it("keeps the focus of who moves and removes cells by keyboard", async () => {
 it("keeps a cell in view that moves past tall ones", async () => {
   const page = await app.open("/screens");
   const texts = ["moved", "a", "b"].map((id) => ({ kind: "markdown", id, text: `${id}${"\n\nline".repeat(40)}` }));
-  expect(await put(page, "tall", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "tall", { config: { format: 1, cells: texts }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/tall`);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const moved = page.getByRole("region", { name: /^Text: moved/ });
@@ -180,7 +161,7 @@ it("tells fatal from error in a chart of levels", async () => {
   const sql =
     "SELECT date_bin(INTERVAL 5 MINUTE, now()::TIMESTAMP) AS time, l AS level_name, 1 AS n FROM (VALUES ('fatal'), ('error')) v(l)";
   const chart = { kind: "chart", id: "c", title: "By level", sql, look: "bars", unit: "" };
-  await put(page, "levels", { config: { format: 1, cells: [chart] }, version: 0 });
+  await putScreen(page, "levels", { config: { format: 1, cells: [chart] }, version: 0 });
   for (const theme of ["light", "dark"] as const) {
     const themed = await app.open("/screen/levels", { theme });
     const region = themed.getByRole("region", { name: "By level" });
@@ -196,7 +177,7 @@ it("tells fatal from error in a chart of levels", async () => {
 it("lets a query come to its end that takes longer than the time between two refreshes", async () => {
   const page = await app.open("/screens");
   const table = { kind: "table", id: "a", title: "Slow", sql: "SELECT 'here it is' AS word" };
-  expect(await put(page, "slow", { config: { format: 1, cells: [table] }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "slow", { config: { format: 1, cells: [table] }, version: 0 })).toBe(201);
   await page.route("**/api/query", async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 7000));
     await route.continue().catch(() => undefined); // it was given up
@@ -211,7 +192,7 @@ it("lets a query come to its end that takes longer than the time between two ref
 
 it("is edited and saved, and tells of a variable that there is not", async () => {
   const page = await app.open("/screens", { as: "guest" });
-  await make(page, "mine");
+  await makeScreen(page, "mine");
   await page.getByRole("button", { name: "Edit" }).click();
   await page.getByRole("region", { name: /^Log:/ }).getByLabel("Condition").fill("service_name = $nowhere");
   await page.getByText("There is no variable $nowhere").waitFor();
@@ -236,27 +217,6 @@ it("is edited and saved, and tells of a variable that there is not", async () =>
   expect(await page.getByRole("region", { name: "Services" }).count()).toBe(0);
 });
 
-it("tells which version is present when there are others meanwhile", async () => {
-  const page = await app.open("/screens");
-  const config = { format: 1, cells: [{ kind: "markdown", id: "text", text: "# First" }] };
-  expect(await put(page, "outrun", { config, version: 0 })).toBe(201);
-  await page.goto(`${app.url}/screen/outrun`);
-  await page.getByRole("button", { name: "Versions" }).click();
-  const versions = page.getByRole("complementary", { name: "Versions" }).getByRole("listitem");
-  const present = versions.filter({ hasText: "the present one" });
-  await present.getByText("1", { exact: true }).waitFor();
-  await page.getByRole("button", { name: "Edit", exact: true }).click();
-  await page.getByRole("textbox", { name: "Markdown" }).fill("# Second");
-  await page.getByRole("button", { name: "Save" }).click();
-  await present.getByText("2", { exact: true }).waitFor();
-  await page.getByRole("button", { name: "Versions" }).click();
-  expect(await put(page, "outrun", { config, version: 2 })).toBe(200);
-  await page.getByRole("button", { name: "Versions" }).click();
-  await page.getByRole("button", { name: "Edit version 3" }).waitFor();
-  await versions.filter({ hasText: "shown here" }).getByText("2", { exact: true }).waitFor();
-  expect(await present.count()).toBe(0);
-});
-
 it("runs a cell as it is written, whatever it begins and ends with", async () => {
   const page = await app.open("/screens", { allow: /400/ });
   const written = {
@@ -269,7 +229,7 @@ it("runs a cell as it is written, whatever it begins and ends with", async () =>
   };
   const tables = Object.entries(written).map(([title, sql]) => ({ kind: "table", id: title, title, sql }));
   const log = { kind: "log", id: "log", title: "Logged", where: "level_name = 'error'\nAND service = = 'a'" };
-  expect(await put(page, "written", { config: { format: 1, cells: [...tables, log] }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "written", { config: { format: 1, cells: [...tables, log] }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/written`);
   const cell = (title: string) => page.getByRole("region", { name: title });
   await cell("Commented").getByText("kept").waitFor();
@@ -286,7 +246,7 @@ it("shows text that is too long or nests too deep as it is written, and lets it 
   const nested = (levels: number): string => `${"> ".repeat(levels)}deep`;
   const written = ["*a_ ".repeat(25_000), nested(4000), nested(150), "## Fine"];
   const config = { format: 1, cells: written.map((text, id) => ({ kind: "markdown", id: `${id}`, text })) };
-  expect(await put(page, "written long", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "written long", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/written%20long`);
   await page.getByRole("heading", { name: "Fine" }).waitFor();
   await page.getByText("Text of more than 10,000 characters is shown as it is written.").waitFor();
@@ -309,7 +269,7 @@ it("lets a screen go into any of many folders", async () => {
     return await Promise.all(Array.from({ length: 120 }, (_, n) => make(n)));
   });
   expect(new Set(made)).toEqual(new Set([201]));
-  expect(await put(page, "filed", { config: { format: 1, cells: [] }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "filed", { config: { format: 1, cells: [] }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/filed`);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   await page.getByRole("combobox", { name: "Folder" }).click();
@@ -324,7 +284,7 @@ it("offers the first of many values of a variable, says so, and takes any that i
   const sql = "SELECT 'value ' || i FROM range(100000) r(i)";
   const table = { kind: "table", id: "t", title: "Chosen", sql: "SELECT 'chosen: ' || $n AS n" };
   const config = { format: 1, cells: [{ ...variable, sql }, table] };
-  expect(await put(page, "many values", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "many values", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/many%20values`);
   await page.getByText("500 of 10,000 or more values are offered; type any").waitFor();
   expect(await page.locator("datalist option").count()).toBe(500);
@@ -338,7 +298,7 @@ it("offers the first of many values of a variable, says so, and takes any that i
 it("saves no variables of one name", async () => {
   const page = await app.open("/screens");
   const config = { format: 1, cells: ["a", "b"].map((name) => ({ kind: "variable", id: name, name })) };
-  expect(await put(page, "named twice", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "named twice", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/named%20twice`);
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   await page.getByRole("region", { name: "Variable: b" }).getByLabel("Name").fill("a");
@@ -352,7 +312,7 @@ it("draws the first of too many series, and says so", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT now() - to_seconds(i % 1000) AS time, 'series ' || i AS name, i AS n FROM range(10000) r(i)";
   const chart = { kind: "chart", id: "many", title: "Many", sql, look: "lines", unit: "" };
-  expect(await put(page, "many", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "many", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/many`);
   await page.getByText("Only the first 50 of 10,000 series are drawn.").waitFor();
   expect(await page.getByRole("row").count()).toBe(51);
@@ -363,7 +323,7 @@ it("draws a chart over a column of dates", async () => {
   const page = await app.open("/screens");
   const sql = "SELECT time::DATE AS day, count(*) AS records FROM log_entries GROUP BY ALL";
   const chart = { kind: "chart", id: "days", title: "Days", sql, look: "bars", unit: "" };
-  expect(await put(page, "days", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "days", { config: { format: 1, cells: [chart] }, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/days`);
   await page.getByRole("region", { name: "Days" }).getByRole("img").first().waitFor();
   await expectAccessible(page);
@@ -384,7 +344,7 @@ it("shows a point that has no neighbours, and the whole of long values beside th
   };
   // The longest labels are those of "16 min 40 s".
   const charts = [chart("Apart", "CASE WHEN i % 5 = 2 THEN 1100 END"), chart("Nothing", "0")];
-  expect(await put(page, "points", { config: { format: 1, cells: charts }, version: 0 })).toBe(201);
+  expect(await putScreen(page, "points", { config: { format: 1, cells: charts }, version: 0 })).toBe(201);
   for (const theme of ["light", "dark"] as const) {
     const themed = await app.open("/screen/points?from=now-15m&to=now", { theme });
     const plot = themed.getByRole("region", { name: "Apart" }).getByRole("img");
@@ -409,73 +369,12 @@ it("shows a point that has no neighbours, and the whole of long values beside th
   }
 });
 
-it("shows the second of two who save what the first has changed", async () => {
-  const allow = /409|503/;
-  const first = await app.open("/screens", { allow });
-  expect(await put(first, "both", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
-  await first.goto(`${app.url}/screen/both`);
-  await first.getByRole("button", { name: "Edit" }).click();
-  await first.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
-  expect(await put(first, "both", { config: { format: 1, cells: cells.slice(0, 2) }, version: 1 })).toBe(200);
-  await first.getByRole("button", { name: "Save" }).click();
-  const dialog = first.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
-  await dialog.getByText("added: Service").waitFor();
-  await dialog.getByText("changed: Mine").waitFor();
-  await expectAccessible(first);
-  await first.route("**/api/screens/both", (route) =>
-    route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "Not now." } }),
-  );
-  await dialog.getByRole("button", { name: "Save mine over theirs" }).click();
-  await dialog.getByRole("alert").getByText("Not now.").waitFor();
-  expect(await first.getByText("Not now.").count()).toBe(1);
-  await expectAccessible(first);
-  await first.unroute("**/api/screens/both");
-  await dialog.getByRole("button", { name: "Save mine over theirs" }).click();
-  await first.getByText("version 3 by dev@localhost").waitFor();
-  await first.getByRole("heading", { name: "Mine" }).waitFor();
-});
-
-it("tells the second of two who save that the first has a newer release", async () => {
-  const page = await app.open("/screens", { allow: /409/ });
-  expect(await put(page, "newer", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
-  await page.goto(`${app.url}/screen/newer`);
-  await page.getByRole("button", { name: "Edit" }).click();
-  await page.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
-  expect(await put(page, "newer", { config: { format: 2, cells: [] }, version: 1 })).toBe(200);
-  await page.getByRole("button", { name: "Save" }).click();
-  const dialog = page.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
-  await dialog.getByText("This screen has format 2, and this release reads 1").waitFor();
-  expect(await dialog.getByText("removed:").count()).toBe(0);
-  const edge = await dialog.boundingBox();
-  const action = await dialog.getByRole("button", { name: "Go on editing" }).boundingBox();
-  expect(action?.x).toBeGreaterThan(edge?.x ?? Infinity);
-  await expectAccessible(page);
-  await screenshot(page, "screen-newer");
-});
-
-it("tells the second of two who save that the first has moved the screen", async () => {
-  const page = await app.open("/screens", { allow: /409/ });
-  const config = { format: 1, cells: cells.slice(0, 1) };
-  expect(await put(page, "moving", { config, version: 0 })).toBe(201);
-  const folder = { method: "POST", headers: { "content-type": "application/json" }, body: '{"name":"Shop"}' };
-  expect(await page.evaluate(async (init) => (await fetch("/api/folders", init)).status, folder)).toBe(201);
-  await page.goto(`${app.url}/screen/moving`);
-  await page.getByRole("button", { name: "Edit" }).click();
-  await page.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
-  expect(await put(page, "moving", { config, folder: "Shop", version: 1 })).toBe(200);
-  await page.getByRole("button", { name: "Save" }).click();
-  const dialog = page.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
-  await dialog.getByText("moved to the folder Shop").waitFor();
-  await dialog.getByText("changed: Mine").waitFor();
-  await screenshot(page, "screen-conflict");
-});
-
 it("takes a variable of numbers that is empty for NULL", async () => {
   const page = await app.open("/screens");
   const variable = { kind: "variable", id: "v", name: "least", label: "At least", type: "number", value: "", sql: "" };
   const sql = "SELECT 'found ' || count(*) AS found FROM range(10) WHERE $least IS NULL OR range >= $least";
   const config = { format: 1, cells: [variable, { kind: "table", id: "t", title: "Numbers", sql }] };
-  expect(await put(page, "numbers", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "numbers", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/numbers`);
   await page.getByText("found 10").waitFor();
   expect(await page.getByLabel("At least").inputValue()).toBe("");
@@ -496,7 +395,7 @@ it("takes numbers and times that a variable offers as they are, whatever they lo
   });
   const sql = `SELECT CASE WHEN $large = 1500 AND 9007199254740993 = $exact AND ${offered.at[1]} = $at::TIMESTAMP_NS THEN 'all are the same' END AS answer`;
   const config = { format: 1, cells: [...variables, { kind: "table", id: "t", title: "Chosen", sql }] };
-  expect(await put(page, "exact", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "exact", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/exact`);
   for (const [name, looks] of [
     ["large", "1,500"],
@@ -512,63 +411,11 @@ it("takes numbers and times that a variable offers as they are, whatever they lo
   await page.getByRole("region", { name: "Chosen" }).getByText("all are the same").waitFor();
 });
 
-it("keeps what somebody edits when the screen is deleted, and when another version is looked for", async () => {
-  const page = await app.open("/screens", { allow: /40[49]/ });
-  const config = { format: 1, cells: cells.slice(0, 1) };
-  expect(await put(page, "kept", { config, version: 0 })).toBe(201);
-  expect(await put(page, "kept", { config, version: 1 })).toBe(200);
-  await page.goto(`${app.url}/screen/kept`);
-  await page.getByRole("button", { name: "Versions" }).click();
-  await page.getByRole("button", { name: "Edit", exact: true }).click();
-  const text = page.getByRole("textbox", { name: "Markdown" });
-  await text.fill("# Mine");
-  const asked = page.waitForEvent("dialog").then((dialog) => dialog.dismiss());
-  await page.getByRole("button", { name: /^Edit version/ }).click();
-  await asked;
-  expect(await text.inputValue()).toBe("# Mine");
-  await page.evaluate("fetch('/api/screens/kept?version=2', { method: 'DELETE' })");
-  await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Somebody has deleted this screen meanwhile").waitFor();
-  await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("version 3 by dev@localhost").waitFor();
-  await page.getByRole("heading", { name: "Mine" }).waitFor();
-});
-
-it("saves once, and keeps what is typed until then", async () => {
-  const page = await app.open("/screens");
-  expect(await put(page, "typing", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
-  await page.goto(`${app.url}/screen/typing`);
-  await page.getByRole("button", { name: "Edit", exact: true }).click();
-  const text = page.getByRole("textbox", { name: "Markdown" });
-  await text.fill("# Mine");
-  let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  let asked = 0;
-  await page.route("**/api/screens/typing", async (route) => {
-    asked++;
-    await held;
-    await route.continue();
-  });
-  const save = page.getByRole("button", { name: "Save", exact: true });
-  await save.dblclick();
-  await text.fill("# Mine, and more");
-  release();
-  await page.getByText("version 2 by dev@localhost").waitFor();
-  expect(await text.inputValue()).toBe("# Mine, and more");
-  expect(asked).toBe(1);
-  await save.click();
-  await page.getByText("version 3 by dev@localhost").waitFor();
-  await page.getByRole("heading", { name: "Mine, and more" }).waitFor();
-  expect(await page.getByRole("dialog", { name: /has saved this screen meanwhile/ }).count()).toBe(0);
-});
-
 it("offers no editing to those who may not, and changes nothing for those who look", async () => {
   const page = await app.open("/screens", { allow: /400|403/ });
   const erasing = "SELECT * FROM deny_queries('true', 'by a screen')";
   const config = { format: 1, cells: [{ kind: "table", id: "x", title: "Trap", sql: erasing }] };
-  expect(await put(page, "trap", { config, version: 0 })).toBe(201);
+  expect(await putScreen(page, "trap", { config, version: 0 })).toBe(201);
   await page.goto(`${app.url}/screen/trap`);
   await page.getByRole("region", { name: "Trap" }).getByText("changes something, so call it alone").waitFor();
   const guest = await app.open("/screen/trap", { as: "guest", allow: /400|403/ });
@@ -605,7 +452,7 @@ it("lets no name turn the text around it", async () => {
   const folder = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name }) };
   expect(await page.evaluate(async (init) => (await fetch("/api/folders", init)).status, folder)).toBe(201);
   expect(
-    await put(page, encodeURIComponent(name), { config: { format: 1, cells: [] }, folder: name, version: 0 }),
+    await putScreen(page, encodeURIComponent(name), { config: { format: 1, cells: [] }, folder: name, version: 0 }),
   ).toBe(201);
   await page.goto(`${app.url}/screen/${encodeURIComponent(name)}`);
   expect(await page.getByText("version 1 by dev@localhost").textContent()).toMatch(/^in report gnp.exe, version 1/);

@@ -114,13 +114,21 @@ it.each([
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
 });
 
-/** A page whose query waits for a login, and the window of that login. */
-async function endedSession(): Promise<readonly [page: Page, popup: Page]> {
+/** A page whose query waits for a login. */
+async function pageWithoutSession(): Promise<Page> {
   const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
-  await page.getByRole("button", { name: "Run" }).waitFor();
+  // The dialog may be there before, for what the page asks by itself; then it hides the button.
+  const run = page.getByRole("button", { name: "Run", includeHidden: true });
+  await run.waitFor();
   await page.context().clearCookies();
-  await page.getByRole("button", { name: "Run" }).click();
+  await run.dispatchEvent("click");
   await page.getByRole("heading", { name: "Your session has ended" }).waitFor();
+  return page;
+}
+
+/** Such a page, and the window of the login. */
+async function endedSession(): Promise<readonly [page: Page, popup: Page]> {
+  const page = await pageWithoutSession();
   await expectAccessible(page);
   const [popup] = await Promise.all([page.waitForEvent("popup"), page.getByRole("button", { name: "Log in" }).click()]);
   return [page, popup];
@@ -134,10 +142,8 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
 });
 
 it("leads to the login in a tab where the browser opens no window", async () => {
-  const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
+  const page = await pageWithoutSession();
   await page.evaluate("window.open = () => null");
-  await page.context().clearCookies();
-  await page.getByRole("button", { name: "Run" }).dispatchEvent("click"); // the dialog may be there before
   await page.getByRole("button", { name: "Log in" }).click();
   const link = page.getByRole("link", { name: "Log in in another tab" });
   await link.waitFor();
