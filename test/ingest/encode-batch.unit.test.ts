@@ -14,6 +14,7 @@ import { collectGarbage } from "../helpers/heap.js";
 import { receivedAt } from "../helpers/lake/segment.js";
 import { oneLog } from "../helpers/otlp/otlp-build.js";
 import { jsonLogs, protobufLogs, protobufSpan } from "../helpers/otlp/otlp-bodies.js";
+import { until } from "../helpers/until.js";
 
 await init();
 
@@ -177,9 +178,12 @@ describe("what a large body took is given back with its batch", () => {
     const encoded = toEncodedBatch(await encode(encoder, [large]));
     expect(encoded.result(0)).toMatchObject({ kind });
     // zlib's pieces wait for the collector.
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(40 << 20);
-    collectGarbage();
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 << 20);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 << 20);
+    // From Node.js 22 on, it counts what it frees a little later.
+    await until(() => {
+      collectGarbage();
+      return process.memoryUsage().arrayBuffers - before < 4 << 20;
+    }, 5000);
     const again = toEncodedBatch(await encode(encoder, [request(protobufLogs("one", 2))]));
     expect(again.result(0)).toMatchObject({ kind: "stored", records: 2 });
   });

@@ -6,7 +6,7 @@
  * The window is the output itself, so that the memory needed never depends on what a frame claims.
  * Byte-level code; about 6 ns a byte of output.
  */
-import { freeHuge } from "../../runtime/free-buffer.js";
+import { freeBuffer } from "../../runtime/free-buffer.js";
 import { MalformedError } from "../../wire/protobuf-reader.js";
 import { frameMagic, readFrameHead } from "./zstd-frame.js";
 import { BackwardBits, corruptZstd, FseTable, HuffmanTable } from "./zstd-tables.js";
@@ -166,7 +166,7 @@ class ZstdDecoder {
     }
     const grown = new Uint8Array(Math.min(this.#limit, Math.max(needed, this.#output.length * 2)));
     grown.set(this.#output.subarray(0, this.#at));
-    freeHuge(this.#output);
+    freeBuffer(this.#output);
     this.#output = grown;
   }
 
