@@ -1,7 +1,7 @@
 /**
  * `pnpm bench questions [--scale 1] [--rounds 7] [--only 1,5] [--senders 2] [--directory DIR] [--save]`
  *
- * The everyday questions of docs/sql.md over 8 days of a shop of 20 services, asked of a monolith in a process of its
+ * The everyday questions of docs/questions.md over 8 days of a shop of 20 services, asked of a monolith in a process of its
  * own by a Flight SQL client. The shop comes in over loopback as OTLP (bench/shop) and is merged before anything is
  * measured. At scale 1 it has 10 million spans, 10 million log records and 5 million metric points, and takes some
  * 6 GB of disk. With `--directory` it stays there and is found again by the next run; otherwise it is removed.

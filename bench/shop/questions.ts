@@ -1,4 +1,4 @@
-/** The everyday questions, as docs/sql.md has them. */
+/** The everyday questions, as docs/questions.md has them. */
 import { readFile } from "node:fs/promises";
 
 /** One of them. */
@@ -10,7 +10,7 @@ export interface Question {
   readonly sql: string;
 }
 
-/** Reads the questions out of the text of docs/sql.md: a line `**1. In words?**` and the SQL that follows. */
+/** Reads the questions out of the text of docs/questions.md: a line `**1. In words?**` and the SQL that follows. */
 export function parseQuestions(text: string): Question[] {
   const found = text.matchAll(/^\*\*(?<number>\d+)\. (?<words>[^*]+)\*\*[^\n]*\n\n```sql\n(?<sql>[^`]+)\n```$/gmu);
   return [...found].map(({ groups }) => ({
@@ -22,7 +22,7 @@ export function parseQuestions(text: string): Question[] {
 
 /** The questions of this repository. */
 export async function readQuestions(): Promise<Question[]> {
-  return parseQuestions(await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8"));
+  return parseQuestions(await readFile(new URL("../../../docs/questions.md", import.meta.url), "utf8"));
 }
 
 const seconds: Readonly<Record<string, number>> = { minute: 60, hour: 3600, day: 86_400 };

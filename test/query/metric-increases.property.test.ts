@@ -43,7 +43,7 @@ async function store(points: readonly Point[], objects: number): Promise<void> {
   }
 }
 
-/** What one point adds, point by point: a second implementation of the rules of docs/sql.md. */
+/** What one point adds, point by point: a second implementation of the rules of docs/views.md. */
 function increases(points: readonly Point[]): Map<string, number> {
   const found = new Map<string, number>();
   const sorted = points.toSorted((a, b) => a.at - b.at || a.value - b.value);

@@ -1,4 +1,4 @@
-/** docs/sql.md, and the columns that it leaves to docs/schema.md, say what the code does. */
+/** What docs/ says about SQL, and the columns that it leaves to docs/schema.md, are what the code does. */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
@@ -8,6 +8,7 @@ import { rangeFunctions } from "../../src/query/sql/range-functions.js";
 import { columnsOfView, informationSchema, listings, type ViewName, viewNamesFor } from "../../src/query/sql/views.js";
 import { options } from "../../src/runtime/config/options.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
+import { readSqlGuide } from "../helpers/query/sql-guide.js";
 
 let engine: TestEngine;
 let sqlDoc: string;
@@ -15,9 +16,8 @@ let schemaDoc: string;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-  const read = (name: string): Promise<string> => readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
-  sqlDoc = await read("sql.md");
-  schemaDoc = await read("schema.md");
+  sqlDoc = await readSqlGuide();
+  schemaDoc = await readFile(new URL("../../../docs/schema.md", import.meta.url), "utf8");
 });
 
 afterAll(async () => {

@@ -1,5 +1,4 @@
-/** The everyday questions of docs/sql.md, asked about a small shop whose answers a second implementation works out. */
-import { readFile } from "node:fs/promises";
+/** The everyday questions of docs/questions.md, asked about a small shop whose answers a second implementation works out. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -8,6 +7,7 @@ import type { Shop } from "../../bench/shop/shop.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { type FlightQuery, plainRows } from "../helpers/flight/plain-rows.js";
 import type { AnswerRow } from "../helpers/query/shop-answer.js";
+import { readSqlGuide } from "../helpers/query/sql-guide.js";
 import { shopAnswers } from "../helpers/query/shop-answers.js";
 import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
 import { atTheEnd, type ShopServer, startShopServer } from "../helpers/query/shop-server.js";
@@ -100,7 +100,7 @@ describe("the everyday questions", () => {
 });
 
 it("runs every other example of the guide that changes nothing", async () => {
-  const text = await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8");
+  const text = await readSqlGuide();
   const changing = Object.keys(adminFunctions).filter((name) => !name.startsWith("list_"));
   const others = [...text.matchAll(/^```sql\n([\s\S]*?)^```$/gmu)]
     .map(([, sql = ""]) => sql)

@@ -1,16 +1,16 @@
-/** Examples of docs/sql.md, over rows whose answer is known. */
-import { readFile } from "node:fs/promises";
+/** Examples of docs/, over rows whose answer is known. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { readSqlGuide } from "../helpers/query/sql-guide.js";
 
 let t: TestAnalytics;
 let docs: string;
 
 beforeAll(async () => {
   t = await startTestAnalytics();
-  docs = await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8");
+  docs = await readSqlGuide();
 });
 
 afterAll(async () => {
@@ -113,7 +113,7 @@ describe("examples over the last hour", () => {
         )
         .join(" UNION ALL "),
     });
-    const failed = await t.plainRows(recipe("### Computed columns"));
+    const failed = await t.plainRows(recipe("## Computed columns"));
     expect(failed.map(({ duration_ms: ms }) => ms)).toEqual([750, 250]);
     expect(await t.plainRows(recipe("The `attr` functions"))).toEqual([{ route: "/cart", requests: 2, p95_ms: 725 }]);
   });

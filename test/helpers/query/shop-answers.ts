@@ -1,4 +1,4 @@
-/** Answers to the everyday questions of docs/sql.md over 8 days of a shop, worked out without SQL. */
+/** Answers to the everyday questions of docs/questions.md over 8 days of a shop, worked out without SQL. */
 import { groupBy, hourOf, mean, type ShopAnswer, sum } from "./shop-answer.js";
 import { metricAnswers } from "./shop-metric-answers.js";
 import { attributeOf, bigTraceId, type ModelSpan, msOf, type ShopModel, shopNs, valueOf } from "./shop-model.js";
