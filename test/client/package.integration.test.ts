@@ -49,13 +49,17 @@ async function evaluate(code: string): Promise<string> {
 }
 
 describe("the published package", () => {
-  it("holds programs, types and the README, and nothing else", () => {
+  it("holds programs, types, the README and the licence, and nothing else", async () => {
     expect(files).toContain("README.md");
+    expect(files).toContain("LICENSE");
+    const licence = (folder: string): Promise<string> => readFile(path.join(source, folder, "LICENSE"), "utf8");
+    expect(await licence(".")).toBe(await licence(".."));
     expect(files).toContain("dist/src/main.js");
     expect(files).toContain("dist/src/main.d.ts");
     expect(
       files.filter(
-        (file) => !/^(?:package\.json|README\.md|dist\/src\/.+(?:\.js|\.d\.ts)|dist\/bundle\/.+\.js)$/u.test(file),
+        (file) =>
+          !/^(?:package\.json|README\.md|LICENSE|dist\/src\/.+(?:\.js|\.d\.ts)|dist\/bundle\/.+\.js)$/u.test(file),
       ),
     ).toEqual([]);
   });
