@@ -94,6 +94,21 @@ describe("a result", () => {
     await analytics.untilGauge("query_running", 0);
   });
 
+  it("shares a signal among many queries without a warning", async () => {
+    const warnings: string[] = [];
+    const listen = (warning: Error): void => void warnings.push(warning.message);
+    process.on("warning", listen);
+    const { signal } = new AbortController();
+    try {
+      const sums = await Promise.all(Array.from({ length: 12 }, (_, n) => rowsOf(`SELECT ${n} AS n`, { signal })));
+      expect(sums.flat()).toHaveLength(12);
+      await new Promise(setImmediate);
+    } finally {
+      process.off("warning", listen);
+    }
+    expect(warnings).toEqual([]);
+  });
+
   const endless = "SELECT range AS n FROM range(100000000000)";
 
   it("is given up by cancel(), on the server too, whether somebody reads it or not", async () => {
