@@ -46,8 +46,15 @@ const webSchema: MigratedSchema = {
   lockKey: 0x74737663_776562n, // "tsvc" and "web" in ASCII
 };
 
-/** SQLSTATE. */
-const duplicateTable = "42P07";
+/** What to do when a statement of a migration fails, by SQLSTATE. */
+const remedies: Readonly<Record<string, (message: string, schema: MigratedSchema["name"]) => string>> = {
+  "42P07": (message) =>
+    `The telemetry database has tables of something else (${message}): give the service a database of its own.`,
+  "42501": (message, schema) =>
+    `The schema ${schema} has to be migrated, which this login may not do (${message}): ${
+      schema === "public" ? "start an ingestion server of this release once as the owner of the database, then " : ""
+    }run migrations/roles/*.sql as the owner (docs/deploy.md#upgrade).`,
+};
 
 interface MigrationFile {
   readonly version: number;
@@ -245,13 +252,10 @@ async function apply(
     await connection`commit`;
   } catch (error) {
     await evenWhenDisconnected(connection`rollback`, logger);
-    throw sqlState(error) === duplicateTable
-      ? new ServiceError(
-          "NOT_CONFIGURED",
-          `The telemetry database has tables of something else (${(error as Error).message}): give the service a database of its own.`,
-          { cause: error },
-        )
-      : error;
+    const remedy = remedies[sqlState(error) ?? ""];
+    throw remedy === undefined
+      ? error
+      : new ServiceError("NOT_CONFIGURED", remedy((error as Error).message, schema), { cause: error });
   }
 }
 

@@ -8,9 +8,10 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { assertSchemaVersion, migrate, schemaVersion } from "../../src/db/migrations.js";
-import { sqlState } from "../../src/db/sql.js";
+import { connect, sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createLogger, createSilentLogger } from "../../src/runtime/log/log.js";
+import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { failure } from "../helpers/failure.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
@@ -90,6 +91,25 @@ test("a fresh database is one line of the log, an upgrade one more for each step
     expect.stringContaining("migrating the database schema"),
     expect.stringContaining(`"file":"${fileNumber(1)}_good.sql"`),
   ]);
+});
+
+test("a login that may not migrate says who has to", async () => {
+  await migrate(db.sql, logger);
+  const login = await createRoleLogin(db.sql, db.connectionString, "ingestion");
+  const sql = connect({ connectionString: login.connectionString, maxConnections: 1, applicationName: "test", logger });
+  try {
+    const directory = await copyOfMigrations({
+      [`${fileNumber(1)}_more.sql`]: "alter table blocks add column more integer;",
+    });
+    await expect(migrate(sql, logger, { directory })).rejects.toMatchObject({
+      code: "NOT_CONFIGURED",
+      message:
+        "The schema public has to be migrated, which this login may not do (must be owner of table blocks): start an ingestion server of this release once as the owner of the database, then run migrations/roles/*.sql as the owner (docs/deploy.md#upgrade).",
+    });
+  } finally {
+    await sql.end({ timeout: 5 });
+    await login.drop();
+  }
 });
 
 test("of several processes that migrate at once, one does it and the others find it done", async () => {
