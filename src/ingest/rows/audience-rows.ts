@@ -4,9 +4,11 @@ import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { AudienceIdentity } from "./identity.js";
 import { TableState } from "./table-state.js";
 
-/** Sets of builders that are kept per table between segments, each up to a size. */
+/** Sets of builders that are kept per table between segments, each up to a size; of small ones more: many audiences. */
 const keptPerTable = 8;
 const keptBytes = 48 * 1024 * 1024;
+const keptSmall = 512;
+const smallBytes = 128 * 1024;
 
 type Free = { readonly [T in TableName]: TableState<T>[] };
 
@@ -28,7 +30,8 @@ export class TablePool {
   /** Takes builders back; what is huge of those that grew beyond measure is freed. */
   give<T extends TableName>(state: TableState<T>): void {
     const free: TableState<T>[] = this.#free[state.name];
-    if (free.length >= keptPerTable || state.heldBytes() > keptBytes) {
+    const bytes = state.heldBytes();
+    if (free.length >= (bytes > smallBytes ? keptPerTable : keptSmall) || bytes > keptBytes) {
       state.free();
       return;
     }

@@ -19,8 +19,14 @@
 import { freeHuge } from "../../runtime/free-buffer.js";
 import { keyedHash } from "./keyed-hash.js";
 
-const initialRows = 1024;
-const initialBytes = 32 * 1024;
+/**
+ * Builders begin small: a batch of hundreds of audiences has as many sets of them, each with a few rows. Those that are
+ * used again have grown.
+ */
+const initialRows = 64;
+const initialBytes = 2048;
+const initialDictionary = 8;
+const initialRuns = 8;
 
 /** Smallest power-of-two growth of `current` that holds `needed`. */
 function grownCapacity(current: number, needed: number): number {
@@ -348,10 +354,10 @@ export class BoolColumn {
 export class ByteDictionary {
   size = 0;
   byteLength = 0;
-  bytes: Uint8Array = new Uint8Array(4096);
-  ends: Int32Array = new Int32Array(256);
-  #hashes = new Int32Array(256);
-  #slots = new Int32Array(512).fill(-1);
+  bytes: Uint8Array = new Uint8Array(initialDictionary * 32);
+  ends: Int32Array = new Int32Array(initialDictionary);
+  #hashes = new Int32Array(initialDictionary);
+  #slots = new Int32Array(initialDictionary * 2).fill(-1);
 
   /** The index of `source[start, end)`, added when it is new. */
   intern(source: Uint8Array, start: number, end: number): number {
@@ -445,9 +451,9 @@ export class RunColumn {
   nulls = 0;
   runs = 0;
   /** Dictionary index of run i, or -1 for null rows. */
-  runIndex: Int32Array = new Int32Array(64);
+  runIndex: Int32Array = new Int32Array(initialRuns);
   /** Rows in run i, at least 1. */
-  runRows: Int32Array = new Int32Array(64);
+  runRows: Int32Array = new Int32Array(initialRuns);
 
   /** Appends `count` rows of one dictionary value (-1: null). Zero rows append nothing. */
   append(index: number, count: number): void {
