@@ -121,14 +121,15 @@ interface AuditQuery {
 
 /** Newest first. */
 export async function selectAudit(sql: SqlOrTransaction, query: AuditQuery): Promise<readonly AuditEntry[]> {
-  const { limit, offset, before = null, action = null, actor = null, target = null } = query;
+  const { limit, offset, before, action, actor, target } = query;
   // In order of the identity column, which numbers the entries as they were written.
   const rows = await sql<(Omit<AuditEntry, "audit_id"> & { audit_id: bigint })[]>`
     select audit_id, at, actor, action, target, details from audit_log
-    where (${before}::float8 is null or audit_id < ${before}::float8::bigint)
-      and (${action}::text is null or action = ${action})
-      and (${actor}::text is null or actor = ${actor})
-      and (${target}::text is null or target = ${target})
+    where true
+      ${before === undefined ? sql`` : sql`and audit_id < ${before}::float8::bigint`}
+      ${action === undefined ? sql`` : sql`and action = ${action}`}
+      ${actor === undefined ? sql`` : sql`and actor = ${actor}`}
+      ${target === undefined ? sql`` : sql`and target = ${target}`}
     order by audit_id desc limit ${limit} offset ${offset}`;
   return rows.map((row) => ({ ...row, audit_id: Number(row.audit_id) }));
 }
