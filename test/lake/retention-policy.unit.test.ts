@@ -6,6 +6,7 @@ import {
   removesAnything,
   type RetentionPolicy,
 } from "../../src/lake/retention/retention-policy.js";
+import { horizonsOf } from "../../src/lake/retention/retire-blocks.js";
 
 const policy: RetentionPolicy = {
   defaultDays: 90,
@@ -40,4 +41,38 @@ it("removes nothing where everything is kept for good", () => {
   expect(removesAnything(forGood)).toBe(false);
   expect(removesAnything(policy)).toBe(true);
   expect(removesAnything({ ...policy, defaultDays: null })).toBe(true);
+});
+
+it("lets blocks go a day after the oldest rows that still stand, and after what their tables keep", () => {
+  const day = 86_400;
+  const standing = [
+    { viewSet: "spans", audience: "a", oldestSeconds: 50 * day },
+    { viewSet: "histograms", audience: "a", oldestSeconds: 3 * day },
+    { viewSet: "log_entries", audience: null, oldestSeconds: 60 * day },
+  ];
+  const horizonOf = horizonsOf(policy, standing, 100 * day);
+  expect(horizonOf("a", 3)).toBe(49 * day);
+  expect(horizonOf("a", 2)).toBe(2 * day);
+  expect(horizonOf("a", 1)).toBe(9 * day);
+  expect(horizonOf(null, 1)).toBe(59 * day);
+  expect(horizonOf("audit", 3)).toBeNull();
+});
+
+it("looks at each override and each group once, however many streams there are", () => {
+  let looks = 0;
+  const seen = <T extends object>(value: T): T =>
+    new Proxy(value, {
+      get(target, name) {
+        looks++;
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+  const audiences = Array.from({ length: 100 }, (_, n) => `team-${n}`);
+  const overrides = audiences.map((audience) => seen({ viewSet: "spans", audience, days: 7 }));
+  const groups = audiences.map((audience) => seen({ viewSet: "spans", audience, oldestSeconds: 0 }));
+  const horizonOf = horizonsOf({ ...policy, overrides }, groups, 0);
+  for (const audience of [...audiences, ...audiences]) {
+    horizonOf(audience, 3);
+  }
+  expect(looks).toBe(600);
 });

@@ -23,12 +23,24 @@ export interface RetentionPolicy {
 /** Days that rows of a table and audience (null: unstamped) are kept after they were received; null: for good. */
 export function daysKept(policy: RetentionPolicy, viewSet: string, audience: string | null): number | null {
   const name = audience ?? policy.unstampedAudience;
-  const ofView = policy.overrides.filter((override) => override.viewSet === viewSet);
-  const found =
-    ofView.find((override) => override.audience === name) ?? ofView.find((override) => override.audience === null);
-  const days = found === undefined ? policy.defaultDays : found.days;
+  const known = daysByTarget(policy.overrides);
+  const days = known.get(targetOf(viewSet, name)) ?? known.get(targetOf(viewSet, null)) ?? policy.defaultDays;
   return days === 0 ? null : days;
 }
+
+/** Kept with the overrides: every stream and every table of an audience is asked about. */
+const indexes = new WeakMap<readonly RetentionOverride[], ReadonlyMap<string, number>>();
+
+function daysByTarget(overrides: readonly RetentionOverride[]): ReadonlyMap<string, number> {
+  const known =
+    indexes.get(overrides) ??
+    new Map(overrides.map(({ viewSet, audience, days }) => [targetOf(viewSet, audience), days]));
+  indexes.set(overrides, known);
+  return known;
+}
+
+/** Names a table and audience; null: none of its own. */
+export const targetOf = (viewSet: string, audience: string | null): string => `${viewSet}/${audience ?? ""}`;
 
 /** The longest of several tables; null when one of them keeps its rows for good. */
 export function longestKept(

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { CatalogueGroup, RetentionContext } from "./retention.js";
-import { longestKept, type RetentionPolicy } from "./retention-policy.js";
+import { longestKept, type RetentionPolicy, targetOf } from "./retention-policy.js";
 
 /** The tables that rows of a signal go to: 1 logs, 2 metrics, 3 traces. */
 const tablesOfSignal: Readonly<Record<number, readonly string[]>> = {
@@ -33,13 +33,13 @@ export async function retireBlocks(
   groups: readonly CatalogueGroup[],
 ): Promise<number> {
   const [clock] = await sql<{ seconds: number }[]>`select extract(epoch from now())::float8 as seconds`;
-  const nowSeconds = clock?.seconds ?? 0;
+  const horizonOf = horizonsOf(policy, groups, clock?.seconds ?? 0);
   let deleted = 0;
   let after: string | null = null;
   while (!cancelled()) {
     const streams: readonly BlockStream[] = await streamsAfter(sql, after);
     const past = streams.flatMap(({ streamId, audience, signal, firstSeconds }) => {
-      const before = horizonOf(policy, groups, audience, signal, nowSeconds);
+      const before = horizonOf(audience, signal);
       return before !== null && firstSeconds < before ? [{ stream_id: streamId, before }] : [];
     });
     for (let full = past.length > 0; full && !cancelled();) {
@@ -56,22 +56,19 @@ export async function retireBlocks(
   return deleted;
 }
 
-/** Blocks that were committed before this second may go; null: none. */
-function horizonOf(
+/** Says of an audience and a signal before which second blocks must have been committed to go; null: none go. */
+export function horizonsOf(
   policy: RetentionPolicy,
   groups: readonly CatalogueGroup[],
-  audience: string | null,
-  signal: number,
   nowSeconds: number,
-): number | null {
-  const viewSets = tablesOfSignal[signal] ?? [];
-  const days = longestKept(policy, viewSets, audience);
-  if (days === null) {
-    return null;
-  }
-  const standing = groups.filter((group) => group.audience === audience && viewSets.includes(group.viewSet));
-  const oldest = Math.min(nowSeconds - days * daySeconds, ...standing.map(({ oldestSeconds }) => oldestSeconds));
-  return oldest - daySeconds;
+): (audience: string | null, signal: number) => number | null {
+  const oldest = new Map(groups.map((group) => [targetOf(group.viewSet, group.audience), group.oldestSeconds]));
+  return (audience, signal) => {
+    const viewSets = tablesOfSignal[signal] ?? [];
+    const days = longestKept(policy, viewSets, audience);
+    const standing = viewSets.map((viewSet) => oldest.get(targetOf(viewSet, audience)) ?? Infinity);
+    return days === null ? null : Math.min(nowSeconds - days * daySeconds, ...standing) - daySeconds;
+  };
 }
 
 /** The next streams that have blocks, by one look into the index each. */
