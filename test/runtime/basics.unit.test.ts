@@ -203,6 +203,21 @@ describe("log", () => {
     expect(formatTerminalLine("not json\n")).toBe("not json\n");
     expect(formatTerminalLine("{broken\n")).toBe("{broken\n");
   });
+
+  test("on a terminal what callers wrote adds no line and steers nothing", () => {
+    const hostile = "SELECT '\u001b]0;title\u0007'\n00:00 info \u009b2J\u202e";
+    const shown = String.raw`SELECT '\x1b]0;title\x07'\n00:00 info \x9b2J\u202e`;
+    const lines = [
+      logged((logger) => logger.info({ sql: hostile, of: { sql: hostile } }, hostile)),
+      logged((logger) =>
+        logger.error({ err: new Error("outer", { cause: new Error("\u009b2J\u001b[2J") }) }, "failed"),
+      ),
+    ].map(formatTerminalLine);
+    expect(lines[0]?.match(/\n/g)).toHaveLength(1);
+    expect(lines[0]).toContain(`sql=${shown}`);
+    // Of our own there are colours alone.
+    expect(lines.join("").replaceAll(/\p{Cc}\[\d+m/gu, "")).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+  });
 });
 
 describe("waiting", () => {

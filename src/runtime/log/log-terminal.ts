@@ -1,4 +1,5 @@
 import type { DestinationStream } from "pino";
+import { escapeControls } from "telemetry-service-client/shared/escape-controls";
 
 const reset = "\u001b[0m";
 const dim = "\u001b[2m";
@@ -20,7 +21,10 @@ export function createTerminalDestination(out: { write(text: string): unknown })
   };
 }
 
-/** Formats one JSON line of the logger for a person; anything that is not such a line is left as it is. */
+/**
+ * Formats one JSON line of the logger for a person; anything that is not such a line is left as it is. What callers have
+ * written, such as the text of a query, stays on its line and steers no terminal.
+ */
 export function formatTerminalLine(line: string): string {
   const record = parseRecord(line);
   if (record === null) {
@@ -30,7 +34,7 @@ export function formatTerminalLine(line: string): string {
   const label = asText(level);
   const clock = asText(time).slice(11, 23);
   const fields = Object.entries(rest)
-    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}=${asText(value)}`)
     .join(" ");
   const head = `${dim}${clock}${reset} ${levelColours[label] ?? ""}${label.padEnd(5)}${reset} ${dim}${asText(service)}${reset}`;
   const body = fields === "" ? asText(msg) : `${asText(msg)} ${dim}${fields}${reset}`;
@@ -43,7 +47,7 @@ function errorLines(err: unknown): string {
   }
   const stack = "stack" in err && typeof err.stack === "string" ? err.stack : JSON.stringify(err);
   const cause = "cause" in err ? errorLines(err.cause) : "";
-  const indented = stack.replaceAll("\n", "\n    ");
+  const indented = stack.split("\n").map(escapeControls).join("\n    ");
   return `    ${dim}${indented}${reset}\n${cause === "" ? "" : `    caused by\n${cause}`}`;
 }
 
@@ -60,5 +64,5 @@ function parseRecord(line: string): Record<string, unknown> | null {
 }
 
 function asText(value: unknown): string {
-  return typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
+  return escapeControls(typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 }
