@@ -68,6 +68,32 @@ it.each([1280, 400])("keeps a long name of a service within the panel of a recor
   expect((inner?.x ?? 0) + (inner?.width ?? 1e6)).toBeLessThanOrEqual((outer?.x ?? 0) + (outer?.width ?? 0));
 });
 
+it("tells an attribute from a column that is called the same", async () => {
+  const attributes = Object.entries({ level: "high", msg: "of its own", time: "noon" }).map(([key, stringValue]) => ({
+    key,
+    value: { stringValue },
+  }));
+  const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "called as columns" }, attributes };
+  await app.send("/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord] }] }] });
+  const page = await app.open("/logs?q=called+as+columns");
+  await list(page).getByText("called as columns").click();
+  const panel = page.getByRole("region", { name: "Attributes" });
+  for (const [name, value] of [
+    ["level", "high"],
+    ["msg", "of its own"],
+    ["time", "noon"],
+  ] as const) {
+    await panel.getByText(name, { exact: true }).hover();
+    await panel.getByRole("button", { name: `${name} as a column` }).click();
+    await list(page).getByRole("gridcell", { name: value, exact: true }).waitFor();
+    await panel.getByRole("button", { name: `Only this ${name}` }).click();
+    await page.getByRole("button", { name: `Remove the filter properties.${name}=${value}` }).waitFor();
+    await list(page).getByText("called as columns").waitFor();
+  }
+  await page.getByRole("status").getByText("1 record").waitFor();
+  expect(await page.getByText("No log record matches").count()).toBe(0);
+});
+
 it("shows the first of very many attributes, and all when asked", async () => {
   const attributes = Array.from({ length: 1234 }, (_, at) => ({ key: `key.${at}`, value: { stringValue: "v" } }));
   const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "very many attributes" }, attributes };

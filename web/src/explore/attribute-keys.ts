@@ -5,12 +5,19 @@ import { runQuery } from "../api/query.js";
 import { useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { conditionOf, type FilterColumns, formatFilter, parseFilter } from "../ui/filters/filters.js";
+import {
+  attributeKey,
+  attributeOf,
+  conditionOf,
+  type FilterColumns,
+  formatFilter,
+  parseFilter,
+} from "../ui/filters/filters.js";
 
 export type ExploredView = "log_entries" | "spans";
 
-/** The attributes of the rows in the page's time range, the most frequent first; empty until they are known. */
-export function useAttributeKeys(view: ExploredView): readonly string[] {
+/** Keys of the attributes of the rows in the page's time range, the most frequent first; empty until they are known. */
+export function useAttributeKeys(view: ExploredView, columns: FilterColumns): readonly string[] {
   const { audience } = useScope();
   const { result } = useQuerySql(
     `SELECT key FROM attribute_keys()
@@ -19,8 +26,8 @@ WHERE "view" = ? AND (? IS NULL OR audience = ?) GROUP BY key ORDER BY sum("rows
   );
   return useMemo(() => {
     const [key] = result?.columns ?? [];
-    return Array.from({ length: result?.rows ?? 0 }, (_, row) => textOfValue(key?.value(row)));
-  }, [result]);
+    return Array.from({ length: result?.rows ?? 0 }, (_, row) => attributeKey(textOfValue(key?.value(row)), columns));
+  }, [result, columns]);
 }
 
 /** For FilterBar: keys that hold what was typed, and behind an operator the most frequent values. */
@@ -46,17 +53,13 @@ export function useSuggestions(
     }
     const isColumn = columns.text.includes(filter.key);
     const left = isColumn ? `"${filter.key}"` : `attr(${columns.attributes ?? "properties"}, ?)`;
+    const attribute = isColumn ? [] : [attributeOf(filter.key, columns)];
     const scope = conditionOf([], columns, audience);
     const result = await runQuery(
       {
         sql: `SELECT ${left} AS found, count(*) AS entries FROM ${view}
 WHERE ${scope.sql} AND contains(lower(${left}), lower(?)) GROUP BY 1 ORDER BY entries DESC, 1 LIMIT 12`,
-        parameters: [
-          ...(isColumn ? [] : [filter.key]),
-          ...scope.parameters,
-          ...(isColumn ? [] : [filter.key]),
-          filter.value,
-        ],
+        parameters: [...attribute, ...scope.parameters, ...attribute, filter.value],
         beginMs: resolved.beginMs,
         endMs: resolved.endMs,
         dataSource: source ?? undefined,

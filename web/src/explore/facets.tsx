@@ -5,7 +5,7 @@ import { type ReactElement, useMemo } from "react";
 import { useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
 import { classes, Button, IconButton, Menu, MenuItem } from "../ui/controls/controls.js";
-import { type Condition, conditionOf, type Filter, type FilterColumns } from "../ui/filters/filters.js";
+import { attributeOf, type Condition, conditionOf, type Filter, type FilterColumns } from "../ui/filters/filters.js";
 import { formatCompact } from "../ui/format.js";
 import { useGoneFocus } from "../ui/panel.js";
 import { LevelLetter } from "../ui/level.js";
@@ -199,7 +199,11 @@ function facetQuery(
     return {
       sql: `(SELECT ${isColumn ? `'${key}' AS facet, "${key}"` : `? AS facet, attr(${o.columns.attributes ?? "properties"}, ?)`} AS found, count(*) AS entries
 FROM ${o.view} WHERE ${filtered.sql} AND ${o.condition.sql} GROUP BY 2 ORDER BY entries DESC, 2 LIMIT ${mostValues})`,
-      parameters: [...(isColumn ? [] : [key, key]), ...filtered.parameters, ...o.condition.parameters],
+      parameters: [
+        ...(isColumn ? [] : [key, attributeOf(key, o.columns)]),
+        ...filtered.parameters,
+        ...o.condition.parameters,
+      ],
     };
   });
   return {

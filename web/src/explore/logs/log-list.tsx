@@ -3,12 +3,13 @@ import type { ReactElement, ReactNode } from "react";
 import { useMemo } from "react";
 
 import { textValue, timeValue } from "../../arrow/column.js";
+import { attributeOf } from "../../ui/filters/filters.js";
 import { formatTime, formatTimeExact, oneLine } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
-import { attributeText, isLogColumn, type LogRows } from "./log-rows.js";
+import { attributeText, isLogColumn, logColumns, type LogRows } from "./log-rows.js";
 import css from "./logs-page.module.css";
 
 const shownCharacters = 400;
@@ -62,7 +63,9 @@ function logTableColumns(
   narrow: boolean,
 ): readonly TableColumn[] {
   const text = (name: string) => (row: number) =>
-    isLogColumn(name) ? textValue(rows.value(row, name)) : attributeText(rows.value(row, "properties"), name);
+    isLogColumn(name)
+      ? textValue(rows.value(row, name))
+      : attributeText(rows.value(row, "properties"), attributeOf(name, logColumns));
   const message = text("msg");
   const level = text("level_name");
   const service = text("service_name");

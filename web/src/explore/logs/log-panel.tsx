@@ -7,6 +7,7 @@ import { useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue } from "../../arrow/column.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, classes, CopyButton } from "../../ui/controls/controls.js";
+import { attributeKey } from "../../ui/filters/filters.js";
 import { formatTime, formatTimeExact, nothing } from "../../ui/format.js";
 import { parseJson } from "../../ui/json/json.js";
 import { JsonTree } from "../../ui/json/json-tree.js";
@@ -17,7 +18,7 @@ import { Properties } from "../properties.js";
 import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";
 import { LogContext } from "./log-context.js";
-import { type LogEntry, shownFields } from "./log-rows.js";
+import { logColumns, type LogEntry, shownFields } from "./log-rows.js";
 import css from "./log-panel.module.css";
 
 export function LogPanel({
@@ -86,7 +87,12 @@ function Fields({
   return (
     <>
       <Message text={textValue(entry.msg)} />
-      <Properties title="Attributes" properties={attributes} onFilter={onFilter} onColumn={onColumn} />
+      <Properties
+        title="Attributes"
+        properties={attributes}
+        onFilter={(name, value, exclude) => onFilter(attributeKey(name, logColumns), value, exclude)}
+        onColumn={(name) => onColumn(attributeKey(name, logColumns))}
+      />
       <Properties title="Fields" properties={fields} onFilter={onFilter} onColumn={onColumn} />
       <Process entry={entry} />
     </>

@@ -17,14 +17,6 @@ const origin = [
 /** What the panel of a record shows beside its attributes. */
 export const shownFields = ["service_name", ...origin, ...ids] as const;
 
-/** What the page's filters may name. */
-export const logColumns: FilterColumns = {
-  text: ["level_name", "service_name", "msg", ...origin, ...ids],
-  number: ["level"],
-  expressions: { pattern: "log_pattern(msg)" },
-  attributes: "properties",
-};
-
 const listed = [
   "time",
   "level_name",
@@ -38,6 +30,15 @@ const listed = [
   "insert_time",
   "audience",
 ] as const;
+
+/** What the page's filters may name. */
+export const logColumns: FilterColumns = {
+  text: ["level_name", "service_name", "msg", ...origin, ...ids],
+  number: ["level"],
+  expressions: { pattern: "log_pattern(msg)" },
+  attributes: "properties",
+  listed,
+};
 
 type LogColumn = (typeof listed)[number];
 

@@ -32,7 +32,7 @@ export default function LogsPage(): ReactElement {
   const { searched, isPatterns, isLive, limit, text, condition } = search;
   const volume = useVolume(condition, narrow ? 340 : 1000, isLive);
   const records = useLogRecords(search);
-  const keys = useAttributeKeys("log_entries");
+  const keys = useAttributeKeys("log_entries", logColumns);
   const suggest = useSuggestions("log_entries", logColumns, keys);
   const setLive = (on: boolean): void => {
     records.setPaused(false);

@@ -5,7 +5,7 @@ import { type ReactElement, useMemo } from "react";
 import { cellsOf } from "../../api/cells.js";
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { textValue, timeValue, type Value } from "../../arrow/column.js";
-import { formatFilter } from "../../ui/filters/filters.js";
+import { attributeKey, formatFilter } from "../../ui/filters/filters.js";
 import { formatMilliseconds, formatTime, nothing } from "../../ui/format.js";
 import { Panel } from "../../ui/panel.js";
 import { Banner, ErrorPart, Skeleton } from "../../ui/states.js";
@@ -16,6 +16,7 @@ import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";
 import { Fact } from "./fact.js";
 import css from "./span-panel.module.css";
+import { spanColumns } from "./search/trace-query.js";
 import type { Span, Trace } from "./trace-model.js";
 
 const mostLogs = 200;
@@ -51,10 +52,11 @@ FROM spans WHERE trace_id = ? AND span_id = ? LIMIT 1`,
   );
   // Which other spans are alike is a question to the search.
   const filter = (name: string, value: string | null, exclude: boolean): void => {
+    const key = attributeKey(name, spanColumns);
     const text = formatFilter(
       value === null
-        ? { key: name, operator: exclude ? "exists" : "missing", value: "" }
-        : { key: name, operator: exclude ? "!=" : "=", value },
+        ? { key, operator: exclude ? "exists" : "missing", value: "" }
+        : { key, operator: exclude ? "!=" : "=", value },
     );
     void navigate({ to: "/traces", search: { filter: text } });
   };

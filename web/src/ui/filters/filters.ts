@@ -1,6 +1,7 @@
 /**
  * Filters of a page, as texts in the address: `service_name=shop`, `level_name!=debug`, `msg~timeout`, `duration_ms>500`,
- * `http.route` (it has one), `!user.id` (it has none), `msg=" a line\n"`, `"a=b"=c`. What is no column of the view is an attribute.
+ * `http.route` (it has one), `!user.id` (it has none), `msg=" a line\n"`, `"a=b"=c`. What is no column of the view is an
+ * attribute; one that is called as a column is `properties.level`.
  */
 
 const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
@@ -92,6 +93,29 @@ export interface FilterColumns {
   readonly expressions?: Readonly<Record<string, string>>;
   /** The column of JSON in which all other keys are; null: other keys match nothing. */
   readonly attributes: string | null;
+  /** Names that a list of the page has for something else than attributes. */
+  readonly listed?: readonly string[];
+}
+
+/** The key that means an attribute, also where a column has its name. */
+export function attributeKey(name: string, columns: FilterColumns): string {
+  return isTaken(name, columns) ? `${columns.attributes}.${name}` : name;
+}
+
+/** The attribute of an {@link attributeKey}. */
+export function attributeOf(key: string, columns: FilterColumns): string {
+  const prefix = `${columns.attributes}.`;
+  const name = key.slice(prefix.length);
+  return key.startsWith(prefix) && isTaken(name, columns) ? name : key;
+}
+
+/** Whether a column has the name. So that a key means one attribute, one called `properties.level` is no key of its own. */
+function isTaken(name: string, { text, number, expressions = {}, listed = [], attributes }: FilterColumns): boolean {
+  let column = name;
+  while (column.startsWith(`${attributes}.`)) {
+    column = column.slice(`${attributes}.`.length);
+  }
+  return [...text, ...number, ...Object.keys(expressions), ...listed].includes(column);
 }
 
 /**
@@ -147,7 +171,7 @@ function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns
     return { sql: "false", parameters: [] };
   }
   const left = expression ?? (isColumn ? `"${key}"` : `attr(${columns.attributes}, ?)`);
-  const before = isColumn ? [] : [key];
+  const before = isColumn ? [] : [attributeOf(key, columns)];
   switch (operator) {
     case "exists":
       return { sql: `(${left}) IS NOT NULL`, parameters: before };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { conditionOf, formatFilter, parseFilter, parseFilters } from "./filters.js";
+import { attributeKey, attributeOf, conditionOf, formatFilter, parseFilter, parseFilters } from "./filters.js";
 
 const columns = { text: ["msg", "service_name"], number: ["duration_ms"], attributes: "properties" };
 
@@ -80,3 +80,15 @@ it("takes values of one key as alternatives, and keys that stand for an expressi
   });
   expect(parseFilters(["\0", "a\0=b"])).toEqual([{ key: "a", operator: "=", value: "b" }]);
 });
+
+it.each(["msg", "duration_ms", "properties.msg", "properties.properties.msg", "properties.other", "http.route", ""])(
+  "tells an attribute from a column that is called the same: %j",
+  (name) => {
+    const key = attributeKey(name, columns);
+    expect(attributeOf(key, columns)).toBe(name);
+    expect(conditionOf([{ key, operator: "=", value: "x" }], columns)).toEqual({
+      sql: "(attr(properties, ?)) = ?",
+      parameters: [name, "x"],
+    });
+  },
+);

@@ -50,7 +50,7 @@ export default function TracesPage(): ReactElement {
   const compare = textOf(useSearchParameters()["compare"]);
   const first = parseCompared(compare);
   const open = useOpening(compare, first);
-  const keys = useAttributeKeys("spans");
+  const keys = useAttributeKeys("spans", spanColumns);
   const suggest = useSuggestions("spans", spanColumns, keys);
   const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
 
