@@ -32,6 +32,12 @@ const counters: readonly Point[] = [
   // Its start is its first point's time, which then says nothing.
   ["start is first point", 0, 0, 100],
   ["start is first point", 0, 1, 130],
+  // Began while its library collected, after the time that the point got.
+  ["start after first point", 0.002, 0, 100],
+  ["start after first point", 0.002, 1, 130],
+  ["delta start after point", 0.002, 0, 7],
+  ["start hours after first point", 120, 0, 100],
+  ["start hours after first point", 120, 1, 130],
   // Restarts: lower and higher than before.
   ["restarted", -600, 0, 100],
   ["restarted", -600, 1, 110],
@@ -132,6 +138,15 @@ describe("counter_increases", () => {
       ],
     ],
     ["start is first point", [[1, 30, 60]]],
+    [
+      "start after first point",
+      [
+        [0, 100, null],
+        [1, 30, 60],
+      ],
+    ],
+    ["delta start after point", [[0, 7, null]]],
+    ["start hours after first point", [[1, 30, 60]]],
     [
       "restarted",
       [
@@ -289,6 +304,7 @@ describe("histogram_increases", () => {
         histogram("old", -600, 0, [70, 10, 1]),
         histogram("old", -600, 1, [70, 110, 1]),
         histogram("new", -1, 1, [1, 2, 3]),
+        histogram("start after first point", 0.002, 0, [1, 2, 3]),
         histogram("restarted", -600, 0, [100, 0, 0]),
         histogram("restarted", 0.5, 1, [200, 5, 0]),
         histogram("reset in place", -600, 0, [100, 0, 0]),
@@ -361,6 +377,7 @@ describe("histogram_increases", () => {
   it.each([
     ["old", [{ count: 100, sum: 200, bucket_counts: "[0.0, 100.0, 0.0]", seconds: 60 }]],
     ["new", [{ count: 6, sum: 12, bucket_counts: "[1.0, 2.0, 3.0]", seconds: 120 }]],
+    ["start after first point", [{ count: 6, sum: 12, bucket_counts: "[1.0, 2.0, 3.0]", seconds: null }]],
     ["restarted", [{ count: 205, sum: 410, bucket_counts: "[200.0, 5.0, 0.0]", seconds: 30 }]],
     ["reset in place", [{ count: 60, sum: 120, bucket_counts: "[0.0, 60.0, 0.0]", seconds: 60 }]],
     ["bucket fell", [{ count: 110, sum: 220, bucket_counts: "[50.0, 60.0, 0.0]", seconds: 60 }]],

@@ -58,7 +58,7 @@ function increases(points: readonly Point[]): Map<string, number> {
       rise = point.value;
     } else if (before !== undefined && point.at - before.at <= hour) {
       rise = point.value >= before.value ? point.value - before.value : point.value;
-    } else if (age !== null && age > 0 && age <= hour) {
+    } else if (age !== null && age !== 0 && Math.abs(age) <= hour) {
       rise = point.value;
     }
     if (rise !== null) {
@@ -74,7 +74,7 @@ it(`follow the rules for any points, in any order, and for any range (seed ${see
   for (let n = 0; n < 60; n++) {
     const delta = random() < 0.3;
     let start: number | null = random() < 0.2 ? null : below(3 * hour) - hour;
-    let at = Math.max(0, start ?? 0) + below(600);
+    let at = Math.max(0, (start ?? 0) - below(600)) + below(600);
     let value = below(100);
     for (let i = 0; i < 25; i++) {
       const point = { name: `c${n}`, start, at, value, delta };

@@ -76,15 +76,19 @@ const window = (tie: string): string =>
 /** Points of both temporalities that say something: flag 1 is one without a recorded value. */
 const valid = ["temporality IN ('cumulative', 'delta')", "flags & 1 = 0", "time >= make_timestamp_ns(0)"];
 
-/** Nanoseconds since the point before, and since the start; null when there is none. */
+/**
+ * Nanoseconds since the point before, and since the start; null when there is none. A series that begins while its library
+ * collects starts after the time of that point; its age is 0.
+ */
 const spans =
-  "epoch_ns(time) - epoch_ns(svc_time) AS svc_gap, CASE WHEN start_time < time AND start_time >= make_timestamp_ns(0) " +
-  "THEN epoch_ns(time) - epoch_ns(start_time) END AS svc_age";
+  "epoch_ns(time) - epoch_ns(svc_time) AS svc_gap, CASE WHEN start_time <> time AND start_time >= make_timestamp_ns(0) " +
+  `AND epoch_ns(start_time) - epoch_ns(time) <= ${lookbackNs} ` +
+  "THEN greatest(epoch_ns(time) - epoch_ns(start_time), 0) END AS svc_age";
 
 /** What the increase is since: a delta's start, the point before, or the start of the series. */
 const seconds =
-  `CASE WHEN temporality = 'delta' THEN coalesce(svc_age, CASE WHEN svc_gap BETWEEN 1 AND ${lookbackNs} THEN svc_gap END) ` +
-  `WHEN svc_gap <= ${lookbackNs} THEN svc_gap ELSE svc_age END / 1e9`;
+  `CASE WHEN temporality = 'delta' THEN coalesce(nullif(svc_age, 0), CASE WHEN svc_gap BETWEEN 1 AND ${lookbackNs} THEN svc_gap END) ` +
+  `WHEN svc_gap <= ${lookbackNs} THEN svc_gap ELSE nullif(svc_age, 0) END / 1e9`;
 
 const pointTime: FileViewDefinition["time"] = { slackBeforeNs: lookbackNs, slackAfterNs: 0n };
 
