@@ -135,7 +135,7 @@ describe("of spans", () => {
   const ids = "format('{:016x}', i)";
 
   it("holds the calls among them, in objects that are not merged again, and is checked", async () => {
-    expect(await spans(ids, 86_400)).toMatchObject({ rollup: expect.stringMatching(/\.l3\.rollup1$/u) });
+    expect(await spans(ids, 86_400)).toMatchObject({ rollup: expect.stringMatching(/\.l3\.rollup2$/u) });
     const [object] = await standing();
     const calls = await lab.duck(`SELECT caller, callee, callee_type, count(*)::INT AS n, sum(duration_ns)::BIGINT AS ns
       FROM read_parquet(['${fileOf(object?.rollup)}'], hive_partitioning = false)

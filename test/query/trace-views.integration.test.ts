@@ -197,6 +197,21 @@ describe("service_calls and service_edges", () => {
         kind: 3,
         properties: { "server.address": "api.example" },
       },
+      ...[
+        "https://user:p%40ss@pay.example:8443/v1?to=a://b@c.example",
+        "http://plain.example",
+        "http://[::1]:80/",
+        "/no/host",
+      ].map((url, i) => ({
+        at: `2026-01-01 10:00:02.${i + 1}`,
+        ms: 1,
+        trace: "x1",
+        span: `u${i}`,
+        parent: "s3",
+        service: "shop",
+        kind: 3,
+        properties: { "http.method": "GET", "http.url": url },
+      })),
       { at: "2026-01-01 10:00:02", ms: 1, trace: "x1", span: "q5", parent: "s3", service: "shop", kind: 3 },
       // A consumer with its producer in a trace of its own, and one below it.
       {
@@ -251,6 +266,9 @@ describe("service_calls and service_edges", () => {
       ["shop", "cache", "database", "q2", 5, true],
       ["shop", "kafka", "queue", "q3", 1, false],
       ["shop", "api.example", "external", "q4", 1, false],
+      ["shop", "pay.example", "external", "u0", 1, false],
+      ["shop", "plain.example", "external", "u1", 1, false],
+      ["shop", "[::1]", "external", "u2", 1, false],
       ["kafka", "mail", "service", "m1", 2, false],
       ["shop", "mail", "service", "m2", 2, false],
       ["web", "shop", "service", "s4", 10, false],
@@ -272,15 +290,18 @@ describe("service_calls and service_edges", () => {
     expect((await t.plainRows(map)).map((row) => Object.values(row))).toEqual([
       ["web", "shop", "service", 2, 1, 20, 29],
       ["kafka", "mail", "service", 1, 0, 2, 2],
+      ["shop", "[::1]", "external", 1, 0, 1, 1],
       ["shop", "api.example", "external", 1, 0, 1, 1],
       ["shop", "cache", "database", 1, 1, 5, 5],
       ["shop", "kafka", "queue", 1, 0, 1, 1],
       ["shop", "mail", "service", 1, 0, 2, 2],
+      ["shop", "pay.example", "external", 1, 0, 1, 1],
+      ["shop", "plain.example", "external", 1, 0, 1, 1],
       ["shop", "postgresql", "database", 1, 0, 3, 3],
       ["shop", "shop", "service", 1, 1, 8, 8],
       ["web", "unknown_service", "service", 1, 0, 10, 10],
     ]);
-    expect(await t.plainRows("SELECT sum(calls)::INTEGER AS n FROM service_edges() AS e")).toEqual([{ n: 10 }]);
+    expect(await t.plainRows("SELECT sum(calls)::INTEGER AS n FROM service_edges() AS e")).toEqual([{ n: 13 }]);
     expect(
       await t.plainRows(
         "SELECT e.calls FROM service_edges('2026-01-01 10:10:00+00'::TIMESTAMPTZ, now()) AS e WHERE callee = 'shop'",

@@ -14,10 +14,15 @@ const callees = [
   ["server.address", "external"],
   ["net.peer.name", "external"],
   ["http.host", "external"],
+  ["http.url", "external"],
 ] as const;
 
 /** The attributes that calls are made of, in order. */
 export const calleeAttributes: readonly string[] = callees.map(([attribute]) => attribute);
+
+/** The host of a URL without its port, if it has one: HTTP clients in Python name nothing but the URL. */
+const hostSql = (url: string): string =>
+  `nullif(regexp_extract(${url}, '^[^:/]+://([^/?#]*@)?([^/?#@]+?)(:[0-9]*)?([/?#]|$)', 2), '')`;
 
 /** Columns of a call beside those of its span. */
 export const callColumns = ["caller", "callee", "callee_type", "is_error"] as const;
@@ -78,7 +83,8 @@ function joinedSql(
   const isNamed = (kind: (typeof callees)[number][1]): string =>
     `coalesce(${attributes.filter((_, i) => callees[i]?.[1] === kind).join(", ")}) IS NOT NULL`;
   // What a span calls that may send no spans itself, and what kind of thing that is.
-  const beyond = `if(${callingKinds}, coalesce(${attributes.join(", ")}), NULL)`;
+  const named = attributes.map((value, i) => (callees[i]?.[0] === "http.url" ? hostSql(value) : value));
+  const beyond = `if(${callingKinds}, coalesce(${named.join(", ")}), NULL)`;
   const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
   const queue = attributes[callees.findIndex(([attribute]) => attribute === "messaging.system")];
   const read = [...new Set(["time", "trace_id", "span_id", ...own])].join(", ");

@@ -10,7 +10,7 @@ import type { TableName } from "../tables/tables.js";
 import { calleeAttributes, openCallsSql } from "./calls.js";
 
 /** Raise a table's whenever its SQL below changes: roll-ups of another version are not read. */
-const versions: Readonly<Record<TableName, number>> = { log_entries: 1, measures: 2, histograms: 2, spans: 1 };
+const versions: Readonly<Record<TableName, number>> = { log_entries: 1, measures: 2, histograms: 2, spans: 2 };
 
 /** The path of the roll-up of a table's object at `path`. No glob of Parquet files meets it. */
 export function rollupPathOf(table: TableName, path: string): string {

@@ -159,8 +159,9 @@ function spansSql(count: number): string {
   return `'00000000000000000000000000000001' AS trace_id, ${spanIdSql(number)} AS span_id,
     CASE WHEN i % 7 > 0 THEN ${spanIdSql(`greatest(0, ${number} - 1 - ${number} * 7 % 53)`)} END AS parent_span_id,
     CAST(1 + ${number} % 5 AS INTEGER) AS kind, CAST(${number} % 3 AS INTEGER) AS status_code,
-    ${number} * 1000 AS duration_ns, CASE ${number} % 4 WHEN 0 THEN '{"db.system":"postgresql"}'
-      WHEN 1 THEN '{"messaging.system":"kafka"}' WHEN 2 THEN '{"server.address":"mail","k":1}' ELSE '{}' END AS properties`;
+    ${number} * 1000 AS duration_ns, CASE ${number} % 6 WHEN 0 THEN '{"db.system":"postgresql"}'
+      WHEN 1 THEN '{"messaging.system":"kafka"}' WHEN 2 THEN '{"server.address":"mail","k":1}'
+      WHEN 3 THEN '{"http.url":"http://pay:80/"}' ELSE '{}' END AS properties`;
 }
 
 function rowsSql(table: Table, rows: readonly Rows[], [first, last]: readonly [number, number], nowMs: number): string {
