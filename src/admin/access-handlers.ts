@@ -144,10 +144,10 @@ async function listUsage({ query }: OperationInput<"listUsage">, { read, caller 
   if (begin >= end || end.getTime() - begin.getTime() > maxUsageDays * dayMs) {
     throw new ServiceError("BAD_REQUEST", `begin must be before end, by at most ${maxUsageDays} days`);
   }
-  const { key_id: keyId = null, audience = null, step = "hour" } = query;
+  const { key_id: keyId = null, audience = null, step = "hour", mine } = query;
   const value = await read(async (sql) => {
-    const isAdmin = await authorizing(sql, () => isAdministrator(sql, caller));
-    return await selectUsage(sql, isAdmin ? null : caller, { keyId, audience, begin, end, step });
+    const isAll = !mine && (await authorizing(sql, () => isAdministrator(sql, caller)));
+    return await selectUsage(sql, isAll ? null : caller, { keyId, audience, begin, end, step });
   });
   return ok(value);
 }

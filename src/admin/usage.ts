@@ -9,7 +9,8 @@ interface UsageQuery {
   readonly audience: string | null;
   readonly begin: Date;
   readonly end: Date;
-  readonly step: "hour" | "day";
+  /** all: one sum for each key, whose time is that of its last hour with use. */
+  readonly step: "hour" | "day" | "all";
 }
 
 /** A sum. */
@@ -37,8 +38,9 @@ export async function selectUsage(
   owner: Caller | null,
   { keyId, audience, begin, end, step }: UsageQuery,
 ): Promise<readonly UsageRow[]> {
+  const at = step === "all" ? sql`max(u.hour)` : sql`date_trunc(${step}, u.hour, 'UTC')`;
   const rows = await sql<UsageRow[]>`
-    select date_trunc(${step}, u.hour, 'UTC') as at, k.key_id, k.name, k.audience,
+    select ${at} as at, k.key_id, k.name, k.audience,
       sum(u.requests)::float8 as requests, sum(u.bytes)::float8 as bytes, sum(u.records)::float8 as records
     from ingestion_api_keys k cross join lateral (
       select hour, requests, bytes, records from api_key_usage
@@ -49,11 +51,14 @@ export async function selectUsage(
       ${keyId === null ? sql`` : sql`and k.key_id = ${keyId}`}
       ${audience === null ? sql`` : sql`and k.audience = ${audience}`}
       ${owner === null ? sql`` : sql`and k.created_by = ${owner.name}`}
-    group by 1, 2, 3, 4
+    group by ${step === "all" ? sql`` : sql`1,`} 2, 3, 4
     order by 1, 2
     limit ${maxRows + 1}`;
   if (rows.length > maxRows) {
-    throw new ServiceError("BAD_REQUEST", `that is more than ${maxRows} rows; narrow the time or take days`);
+    throw new ServiceError(
+      "BAD_REQUEST",
+      `that is more than ${maxRows} rows; narrow the time, take days or sums of all, or name an audience`,
+    );
   }
   return rows;
 }

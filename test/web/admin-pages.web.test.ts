@@ -465,6 +465,24 @@ it("shows requests, bytes and records of keys and audiences over time", async ()
   await guest.getByText("No key was used in this time").waitFor();
 });
 
+it("lists the use of more keys than an answer has room for by hours or days", async () => {
+  const page = await app.open("/admin", { allow: /status of 400/u });
+  await page.route(/\/api\/usage\?.*step=(hour|day)/u, (route) =>
+    route.fulfill({ status: 400, json: { code: "BAD_REQUEST", message: "That is more than 20000 rows." } }),
+  );
+  await page
+    .getByRole("link", { name: /^Usage/u })
+    .first()
+    .click();
+  const grid = page.getByRole("grid", { name: "Usage by key" });
+  await grid.getByText("development mode").waitFor();
+  await page.getByText("Too many keys to show when").waitFor();
+  await page.unroute(/\/api\/usage\?.*step=(hour|day)/u);
+  await grid.getByText("development mode").click();
+  await page.getByRole("img", { name: "Bytes per hour by key" }).waitFor();
+  expect(page.url()).toContain("key=");
+});
+
 it.each([
   ["dark", 1280],
   ["dark", 360],

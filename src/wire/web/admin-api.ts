@@ -303,7 +303,13 @@ export const operations = {
       audience: optional(audience),
       begin: optional(pointInTime("from this time on; unless given, a day before the end")),
       end: optional(pointInTime("before this time; unless given, now")),
-      step: optional(oneOfField(["hour", "day"], "length of what a row sums up; unless given, hour")),
+      step: optional(
+        oneOfField(
+          ["hour", "day", "all"],
+          "length of what a row sums up; unless given, hour; all: a row for each key, as of its last hour with use",
+        ),
+      ),
+      mine: queryBoolean(false, "only of keys that the caller minted, also for administrators"),
     },
     responses: { 200: many("the use, oldest first", "UsageRow") },
   }),

@@ -66,6 +66,24 @@ it("narrows to a key, an audience and a time, and sums up days", async () => {
   expect((await t.as(t.admin, "GET", "/api/usage")).json).toEqual([]);
 });
 
+it("sums up each key as of its last hour, for however many there is no room by hours or days", async () => {
+  expect(await usage(t.admin, "&step=all")).toEqual([
+    ["2026-01-01T10", "bobs", 8, 80, 800],
+    ["2026-01-02T10", "anns", 7, 70, 700],
+  ]);
+  await addKeys(5000);
+  expect((await t.as(t.admin, "GET", `/api/usage?${range}`)).json).toMatchObject({
+    code: "BAD_REQUEST",
+    message: expect.stringContaining("sums of all") as string,
+  });
+  expect(await usage(t.admin, "&step=all")).toHaveLength(5002);
+});
+
+it("shows administrators their own keys alone, when they ask for those", async () => {
+  expect(await usage(t.admin, "&mine=true")).toEqual([]);
+  expect(await usage(t.ann, "&mine=true&step=all")).toEqual([["2026-01-02T10", "anns", 7, 70, 700]]);
+});
+
 it.each([
   "key_id=x",
   "audience=a%20b",
@@ -93,6 +111,20 @@ it("pages through the audit by the last entry that was seen, whatever is added m
   expect((await t.as(t.ann, "GET", "/api/audit?before=1")).status).toBe(403);
 });
 
+/** Keys of 500 audiences that were used for five hours. */
+async function addKeys(count: number): Promise<void> {
+  const { sql } = t.web.database;
+  await sql`
+    with keys as (
+      insert into ingestion_api_keys (key_id, key_hash, name, audience, created_by)
+      select gen_random_uuid(), sha256(n::text::bytea), 'many', 'team-' || n % 500, 'somebody' from generate_series(1, ${count}::int) n
+      returning key_id
+    )
+    insert into api_key_usage (key_id, hour, requests)
+    select key_id, ${hour("1T10")}::timestamptz + h * interval '1 hour', 1 from keys, generate_series(0, 4) h`;
+  await sql`analyze ingestion_api_keys, api_key_usage`;
+}
+
 /** Rows of tables that Postgres reads for a question with a plan that it keeps, as it may for one that is asked often. */
 async function rowsRead(ask: (tx: TransactionSql) => Promise<unknown>): Promise<number> {
   return await t.web.database.sql.begin(async (tx) => {
@@ -109,16 +141,7 @@ async function rowsRead(ask: (tx: TransactionSql) => Promise<unknown>): Promise<
 }
 
 it("reads the use of the keys that it shows, whatever the others were used for", async () => {
-  const { sql } = t.web.database;
-  await sql`
-    with keys as (
-      insert into ingestion_api_keys (key_id, key_hash, name, audience, created_by)
-      select gen_random_uuid(), sha256(n::text::bytea), 'many', 'team-' || n % 500, 'somebody' from generate_series(1, 5000) n
-      returning key_id
-    )
-    insert into api_key_usage (key_id, hour, requests)
-    select key_id, ${hour("1T10")}::timestamptz + h * interval '1 hour', 1 from keys, generate_series(0, 4) h`;
-  await sql`analyze ingestion_api_keys, api_key_usage`;
+  await addKeys(5000);
   const range = { begin: hour("1T00"), end: hour("2T00"), step: "hour" } as const;
   let found = 0;
   const read = await rowsRead(async (tx) => {

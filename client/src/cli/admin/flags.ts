@@ -40,7 +40,7 @@ export const actionFlags = {
     fallback: null,
     help: "end (excluded), written like --begin; unset: for usage now, else none",
   }),
-  step: oneOf("step", ["hour", "day"], { fallback: null, help: "length of what a row sums up; unset: hour" }),
+  step: oneOf("step", ["hour", "day", "all"], { fallback: null, help: "length of what a row sums up; unset: hour" }),
   action: text("action", { placeholder: "action", fallback: null, help: "entries of this action only: key.mint" }),
   actor: text("actor", { placeholder: "email", fallback: null, help: "entries of this person only" }),
   target: text("target", {

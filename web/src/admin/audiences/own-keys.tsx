@@ -22,7 +22,7 @@ interface OwnKey {
   readonly audience: string;
   readonly requests: number;
   readonly bytes: number;
-  /** RFC 3339; of the day in which it was used last for those who are no administrators. */
+  /** RFC 3339; of the hour in which it was used last for those who are no administrators. */
   readonly lastUsed: string | null;
 }
 
@@ -39,7 +39,7 @@ export function useOwnKeys(): OwnKeysState {
     queryFn: async ({ signal }): Promise<readonly OwnKey[]> => {
       const begin = new Date(serverNow() - days * 86_400_000).toISOString();
       const [use, listed] = await Promise.all([
-        call<readonly UsageRow[]>("api/usage", { query: { begin, step: "day" }, signal }),
+        call<readonly UsageRow[]>("api/usage", { query: { begin, step: "all", mine: true }, signal }),
         isAdmin
           ? listAll<IngestionKey>("api/ingestion-api-keys", { include_revoked: false }, signal)
           : Promise.resolve(null),

@@ -5,6 +5,7 @@ import { ChartColumn, X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { call } from "../../api/call.js";
+import { ApiError } from "../../api/error.js";
 import { usePerson } from "../../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
@@ -31,6 +32,9 @@ const spans = [
   { value: "90d", label: "Last 90 days", ms: 90 * dayMs },
   { value: "365d", label: "Last 365 days", ms: 365 * dayMs },
 ] as const;
+const sumOfAll = { step: "all", ms: null } as const;
+/** From fine to coarse. */
+const steps = [{ step: "hour", ms: hourMs }, { step: "day", ms: dayMs }, sumOfAll] as const;
 const measures = [
   { value: "bytes", label: "Bytes" },
   { value: "requests", label: "Requests" },
@@ -39,6 +43,8 @@ const measures = [
 
 interface Answer {
   readonly rows: readonly UsageRow[];
+  /** Length of what a row sums up; null: everything since the begin. */
+  readonly stepMs: number | null;
   readonly beginMs: number;
   readonly endMs: number;
 }
@@ -52,23 +58,24 @@ export default function UsagePage(): ReactElement {
   const by: UsageBy = textOf(search["by"]) === "audience" ? "audience" : "key";
   const key = textOf(search["key"]);
   const audience = textOf(search["of"]);
-  const stepMs = span.ms > 7 * dayMs ? dayMs : hourMs;
   const query = useQuery({
     queryKey: ["admin", "usage", span.value, key, audience],
     queryFn: async ({ signal }): Promise<Answer> => {
       const endMs = serverNow();
       const beginMs = endMs - span.ms;
-      const rows = await call<readonly UsageRow[]>("api/usage", {
-        query: {
-          begin: new Date(beginMs).toISOString(),
-          end: new Date(endMs).toISOString(),
-          step: stepMs === dayMs ? "day" : "hour",
-          key_id: key,
-          audience,
-        },
-        signal,
-      });
-      return { rows, beginMs, endMs };
+      const [begin, end] = [new Date(beginMs).toISOString(), new Date(endMs).toISOString()];
+      for (let at = span.ms > 7 * dayMs ? 1 : 0; ; at++) {
+        const { step, ms: stepMs } = steps[at] ?? sumOfAll;
+        try {
+          const query = { begin, end, step, key_id: key, audience };
+          return { rows: await call<readonly UsageRow[]>("api/usage", { query, signal }), stepMs, beginMs, endMs };
+        } catch (error) {
+          // Of so many keys an answer has no room for each hour.
+          if (stepMs === null || !(error instanceof ApiError && error.code === "BAD_REQUEST")) {
+            throw error;
+          }
+        }
+      }
     },
     placeholderData: (before) => before,
   });
@@ -148,7 +155,6 @@ export default function UsagePage(): ReactElement {
           answer={data}
           by={by}
           measure={measure}
-          stepMs={stepMs}
           stale={query.isPlaceholderData}
           onNarrow={(sum) => change(by === "key" ? { key: sum.id } : { of: sum.id, by: undefined })}
         />
@@ -161,26 +167,24 @@ function UsageParts({
   answer,
   by,
   measure,
-  stepMs,
   stale,
   onNarrow,
 }: {
   readonly answer: Answer;
   readonly by: UsageBy;
   readonly measure: keyof Use;
-  readonly stepMs: number;
   readonly stale: boolean;
   readonly onNarrow: (sum: UsageSum) => void;
 }): ReactElement {
-  const { rows, beginMs, endMs } = answer;
+  const { rows, stepMs, beginMs, endMs } = answer;
   const [state, setState] = useTableState();
   const sums = useMemo(() => sumsOf(rows, by, measure), [rows, by, measure]);
   const data = useMemo(
-    () => chartOf(rows, sums, { by, measure, beginMs, endMs, stepMs }),
+    () => (stepMs === null ? null : chartOf(rows, sums, { by, measure, beginMs, endMs, stepMs })),
     [rows, sums, by, measure, beginMs, endMs, stepMs],
   );
   const columns = useMemo(() => columnsOf(sums, by), [sums, by]);
-  const range = useMemo(() => ({ beginMs: data.times[0] ?? beginMs, endMs }), [data, beginMs, endMs]);
+  const range = useMemo(() => ({ beginMs: data?.times[0] ?? beginMs, endMs }), [data, beginMs, endMs]);
   const total = sums.reduce((sum, each) => sum + each[measure], 0);
   const step = stepMs === dayMs ? "day" : "hour";
   return (
@@ -190,16 +194,22 @@ function UsageParts({
           <strong>{measure === "bytes" ? formatBytes(total) : formatNumber(total)}</strong>{" "}
           {measure === "bytes" ? "" : `${measure} `}since {formatTime(beginMs, { digits: 0 })}
         </p>
-        <TimeChart
-          title={`${capital(measure)} per ${step} by ${by}`}
-          data={data}
-          range={range}
-          unit={measure === "bytes" ? "bytes" : "number"}
-          kind="bars"
-          height={200}
-          legend={false}
-          stale={stale}
-        />
+        {data === null ? (
+          <p className={admin.intro}>
+            Too many keys to show when: take a shorter time, or choose {by === "key" ? "a key" : "an audience"} below.
+          </p>
+        ) : (
+          <TimeChart
+            title={`${capital(measure)} per ${step} by ${by}`}
+            data={data}
+            range={range}
+            unit={measure === "bytes" ? "bytes" : "number"}
+            kind="bars"
+            height={200}
+            legend={false}
+            stale={stale}
+          />
+        )}
       </div>
       <div className={css.table}>
         <DataTable
