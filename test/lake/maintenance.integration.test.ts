@@ -272,6 +272,34 @@ it("merges between the tasks of a chore that has more of them, and does not wait
   expect(turns.filter((turn) => turn === "task")).toHaveLength(5);
 });
 
+it("does its chores once a minute in a round that takes long", async () => {
+  const clock = createManualClock();
+  for (const audience of ["a", "b", "c", "d", "e", "f"]) {
+    await addLogs(4, audience);
+  }
+  const order: string[] = [];
+  const chore: Chore = {
+    name: "be late",
+    everyMs: 0,
+    run() {
+      order.push("chore");
+      return Promise.resolve(false);
+    },
+  };
+  const { metric } = start(
+    () => {
+      order.push("merge");
+      clock.advance(31_000);
+    },
+    [chore],
+    intervalMs,
+    { clock },
+  );
+  await expect.poll(() => metric("maintenance_last_success_timestamp_seconds")).toBeGreaterThan(0);
+  const merges = ["merge", "merge"];
+  expect(order.slice(0, 9)).toEqual(["chore", ...merges, "chore", ...merges, "chore", ...merges]);
+});
+
 it("gives up a merge under way when it stops", async () => {
   await addLogs(4, "a");
   const stopping: Promise<void>[] = [];

@@ -12,7 +12,8 @@
  * **It stays in the background.** Merges run one after the other, within a share of the CPUs (cpu-share.ts).
  *
  * **Merges and tasks take turns.** An erasure opens every object and keeps its table from being merged: a queue of them
- * over many small objects would take ever longer.
+ * over many small objects would take ever longer. And a round over hundreds of audiences may take an hour: chores do not
+ * wait for its end.
  *
  * **A failure is logged and counted, and nothing else stops.** An object that is missing or damaged is left out for an
  * hour. A group whose merge failed is left alone for one interval, then two, four and so on, up to an hour; so is
@@ -67,6 +68,8 @@ const leaderLockKey = 0x6d61696e;
 const maxBackoffMs = 3_600_000;
 /** Rounds with few rows follow each other no faster: each makes an object in every group that is due. */
 const minRoundMs = 1000;
+/** Merges of a round that go on for longer let the chores have a turn. */
+const turnMs = 60_000;
 /** How long objects that are missing or damaged are left out: somebody may bring them back. */
 const badForMs = 3_600_000;
 /** Partitions that no merge could take are remembered up to this many. */
@@ -136,12 +139,17 @@ export class Maintenance implements Component {
       let merged = false;
       this.#roundRows = 0;
       const startMs = clock.monotonicMs();
-      more = (await this.#lead()) && (await this.#doChores());
+      more = await this.#takeTurn();
+      let turnEndMs = clock.monotonicMs() + turnMs;
       const groups = await findMergeGroups(sql, room, this.#except());
       this.#counts.backlog.set(groups.reduce((sum, { objects }) => sum + objects, 0));
       for (const group of groups) {
         if (this.#stopped()) {
           return;
+        }
+        if (clock.monotonicMs() > turnEndMs) {
+          more = (await this.#takeTurn()) || more;
+          turnEndMs = clock.monotonicMs() + turnMs;
         }
         if ((this.#backoff.get(keyOf(group))?.untilMs ?? 0) > clock.monotonicMs()) {
           continue;
@@ -158,6 +166,11 @@ export class Maintenance implements Component {
       more ||= merged;
     }
     this.#counts.lastSuccess.set(clock.nowMs() / 1000);
+  }
+
+  /** Does the chores that are due, if this process is the one that does them. @returns whether one has more to do */
+  async #takeTurn(): Promise<boolean> {
+    return (await this.#lead()) && (await this.#doChores());
   }
 
   /** Whether this process does the chores. */
