@@ -300,6 +300,15 @@ it("does its chores once a minute in a round that takes long", async () => {
   expect(order.slice(0, 9)).toEqual(["chore", ...merges, "chore", ...merges, "chore", ...merges]);
 });
 
+it("counts what is due down in a round", async () => {
+  await addLogs(5, "a");
+  await addLogs(4, "b");
+  const due: Promise<number>[] = [];
+  const { metric } = start(() => void due.push(metric("maintenance_backlog_objects")));
+  await expect.poll(() => metric("maintenance_merges_total")).toBe(2);
+  expect(await Promise.all(due)).toEqual([9, 4]);
+});
+
 it("gives up a merge under way when it stops", async () => {
   await addLogs(4, "a");
   const stopping: Promise<void>[] = [];

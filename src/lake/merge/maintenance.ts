@@ -249,6 +249,7 @@ export class Maintenance implements Component {
     this.#roundRows += rows;
     counts.rows.inc(rows);
     counts.objectsIn.inc(replaced.length);
+    counts.backlog.dec(replaced.length);
     counts.objectsOut.inc(created.length);
     const gone = new Set(replaced.map(({ partitionId }) => partitionId));
     // Written by another version, with columns that this one does not know; or large, and not like the others. Beside
