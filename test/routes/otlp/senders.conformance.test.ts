@@ -1,4 +1,4 @@
-/** OpenTelemetry's SDKs in Python, Go and Java, and its Collector, over OTLP/gRPC and OTLP/HTTP. */
+/** OpenTelemetry's SDKs in Python, Go, Java and Rust, and its Collector, over OTLP/gRPC and OTLP/HTTP. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -52,6 +52,16 @@ async function java(): Promise<Command> {
   return ["java", "-cp", path.join(directory, "*"), source("Sender.java")];
 }
 
+async function rust(): Promise<Command> {
+  const directory = path.join(fetched, "rust");
+  await mkdir(directory, { recursive: true });
+  for (const file of ["Cargo.toml", "sender.rs"]) {
+    await copyFile(source(file), path.join(directory, file));
+  }
+  await run("cargo", ["build", "--quiet"], { cwd: directory });
+  return [path.join(directory, "target", "debug", "sender")];
+}
+
 /** The Collector's own distribution for builders: a receiver and two exporters of OTLP. */
 async function collector(): Promise<Command> {
   const directory = path.join(fetched, "collector");
@@ -91,6 +101,8 @@ beforeAll(async () => {
 afterAll(() => t.stop());
 
 const protocols = ["grpc", "http/protobuf"] as const;
+/** Of what only some send. */
+const more: Readonly<Record<string, readonly string[]>> = { Rust: ["http/json"] };
 
 /** What a sender has sent, when all of it is there. */
 async function rowsOf(service: string): Promise<readonly unknown[]> {
@@ -121,26 +133,28 @@ const senders = {
   Python: await atHand("Python", python),
   Go: await atHand("Go", go),
   Java: await atHand("Java", java),
+  Rust: await atHand("Rust", rust),
 };
 
 describe.each(Object.entries(senders))("the SDK in %s", (language, command) => {
   it
     .skipIf(command === null)
-    .each(protocols.flatMap((protocol) => ["none", "gzip"].map((compression) => [protocol, compression] as const)))(
-    "over %s, compression %s",
-    async (protocol, compression) => {
-      const service = `${language}-${protocol}-${compression}`;
-      await send(command ?? ["false"], {
-        OTEL_SERVICE_NAME: service,
-        OTEL_EXPORTER_OTLP_ENDPOINT: (protocol === "grpc" ? t.grpcUrl : t.url) ?? "",
-        OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
-        // Python's exporter over gRPC knows no "none".
-        ...(compression === "none" ? {} : { OTEL_EXPORTER_OTLP_COMPRESSION: compression }),
-        OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${t.key}`,
-      });
-      expect(await rowsOf(service)).toEqual(sent);
-    },
-  );
+    .each(
+      [...protocols, ...(more[language] ?? [])].flatMap((protocol) =>
+        ["none", "gzip"].map((compression) => [protocol, compression] as const),
+      ),
+    )("over %s, compression %s", async (protocol, compression) => {
+    const service = `${language}-${protocol}-${compression}`;
+    await send(command ?? ["false"], {
+      OTEL_SERVICE_NAME: service,
+      OTEL_EXPORTER_OTLP_ENDPOINT: (protocol === "grpc" ? t.grpcUrl : t.url) ?? "",
+      OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+      // Python's exporter over gRPC knows no "none".
+      ...(compression === "none" ? {} : { OTEL_EXPORTER_OTLP_COMPRESSION: compression }),
+      OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${t.key}`,
+    });
+    expect(await rowsOf(service)).toEqual(sent);
+  });
 });
 
 const otelcol = await atHand("the Collector", collector);
