@@ -11,7 +11,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
-import { rowGroupRows } from "../../src/lake/merge/merge-sql.js";
+import { rowGroupRows } from "../../src/lake/merge/merge-plan.js";
 import { objectPath } from "../../src/lake/store/paths.js";
 import { columnsOfTable } from "../../src/lake/tables/duckdb-types.js";
 import { quoteName, quoteText } from "../../src/runtime/text/sql-text.js";

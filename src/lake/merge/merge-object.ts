@@ -22,8 +22,10 @@ import {
   writeFiltersSql,
   writeRowsSql,
 } from "./merge-sql.js";
+import { groupRowsFor } from "./merge-plan.js";
 import type { ObjectStore, Written } from "../store/object-store.js";
-import { amendFooter } from "../parquet/footer.js";
+import { amendFooter, footerOf } from "../parquet/footer.js";
+import { groupSizes } from "../parquet/row-groups.js";
 import { type JoinableFile, joinFiles, readJoinable } from "../parquet/join-files.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
@@ -71,6 +73,8 @@ interface ObjectOrder {
   /** How many these are. */
   readonly rows: number;
   readonly attributes: ObjectAttributes;
+  /** Rows of one row group. */
+  readonly groupRows: number;
   /** Of columns whose texts are all known. */
   readonly texts?: RepeatedTexts;
   /**
@@ -165,20 +169,27 @@ async function* sortedParts(
 
 async function writeSorted(
   engine: MergeEngine,
-  { table, sources, attributes, texts = new Map() }: ObjectOrder,
+  { table, sources, attributes, groupRows, texts = new Map() }: ObjectOrder,
   condition: RowCondition,
   target: string,
 ): Promise<void> {
   const filters = `${target}.filters`;
   try {
-    await engine.run(writeRowsSql(table, sources, condition.sql, attributes, texts, target), condition.values);
+    const write = writeRowsSql(table, sources, condition.sql, attributes, texts, groupRows, target);
+    await engine.run(write, condition.values);
     const others =
       attributes.columns.length === 0 ? [] : (await engine.rows(unfilteredSql(target))).map(([name]) => String(name));
-    await engine.run(writeFiltersSql(table, others, target, filters));
+    await engine.run(writeFiltersSql(table, others, groupRows, target, filters));
     amendFooter(target, filters, mergedSortOrder);
   } finally {
     rmSync(filters, { force: true });
   }
+}
+
+/** Rows of a row group in what is made of these. */
+export function groupRowsOf(sources: readonly SourceFile[]): number {
+  // DuckDB would not tell sizes of groups whose bounds it cannot word, such as times beyond its own.
+  return groupRowsFor(sources.flatMap(({ file }) => groupSizes(footerOf(file))));
 }
 
 /** Most combinations of texts that are listed, most bytes of these, and most characters without what repeats. */

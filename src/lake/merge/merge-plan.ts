@@ -1,6 +1,7 @@
 /** What a merge does, worked out before it touches anything: steps of partitions, slices of time. Pure. */
 
 import type { ListedPartition } from "../catalogue.js";
+import type { GroupSize } from "../parquet/row-groups.js";
 
 /** A partition to merge, as the catalogue has it. */
 export type MergeSource = Pick<
@@ -30,6 +31,13 @@ const baseBytes = 256 << 20;
 const sortBytesPerRow = 1024;
 const minStepRows = 61_440;
 
+/** Rows of one row group, where they are not large. A multiple of what DuckDB writes at a time, so that groups are even. */
+export const rowGroupRows = 61_440;
+/** What DuckDB writes at a time: no row group is made smaller. */
+const vectorRows = 2048;
+/** Bytes of one column in a row group, before compression: each thread of a query takes four times as much to read it. */
+const rowGroupBytes = 32 << 20;
+
 /** What a step takes when DuckDB may use so much memory: as many rows as fit into it. */
 export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
   return {
@@ -37,6 +45,22 @@ export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
     bytes: 256 << 20,
     sources: 1000,
   };
+}
+
+/** Rows of a row group in what is made of these: as many as fit even where their longest rows come together. */
+export function groupRowsFor(groups: readonly GroupSize[]): number {
+  let rows = 0;
+  let bytes = 0;
+  for (const group of groups.toSorted((a, b) => b.bytes / b.rows - a.bytes / a.rows)) {
+    const left = rowGroupBytes - bytes;
+    if (group.bytes > left) {
+      const vectors = Math.floor((rows + (group.rows * left) / group.bytes) / vectorRows);
+      return Math.min(rowGroupRows, Math.max(1, vectors) * vectorRows);
+    }
+    rows += group.rows;
+    bytes += group.bytes;
+  }
+  return rowGroupRows;
 }
 
 /** Level of partitions merged into buckets of a width: 1 below an hour, 2 below a day, 3 from a day on. */

@@ -7,7 +7,7 @@ import {
 } from "../tables/attributes.js";
 import type { EngineValue } from "../../engine/protocol.js";
 import { quoteName, quoteText } from "../../runtime/text/sql-text.js";
-import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
+import { boundsOfBucket, type MergeSlice, type MergeSource, rowGroupRows } from "./merge-plan.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
 import { type ColumnDefinition, type TableName, tables } from "../tables/tables.js";
@@ -31,9 +31,6 @@ export interface RowCondition {
 export const mergedSortOrder = ["time", "insert_time"] as const;
 
 const rowNumber = "file_row_number";
-
-/** Rows of one row group. A multiple of 2048, what DuckDB writes at a time, so that groups are even. */
-export const rowGroupRows = 61_440;
 
 /** Columns that get a bloom filter. */
 const filteredColumns: ReadonlySet<string> = new Set(["trace_id", "process_id"]);
@@ -196,6 +193,7 @@ function betweenSql(bucket: bigint, widthNs: bigint): string {
  * Writes the rows of `condition` (its SQL), sorted, to a new file.
  * @param attributes those that get columns of their own
  * @param texts of columns whose texts are all known
+ * @param groupRows rows of one row group
  */
 export function writeRowsSql(
   table: TableName,
@@ -203,6 +201,7 @@ export function writeRowsSql(
   condition: string,
   attributes: ObjectAttributes,
   texts: RepeatedTexts,
+  groupRows: number,
   target: string,
 ): string {
   const { columns } = attributes;
@@ -213,7 +212,7 @@ export function writeRowsSql(
       WHERE ${condition}
       ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
     ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
-      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, KV_METADATA {attributes: ${quoteText(JSON.stringify(attributes))}},
+      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${groupRows}, KV_METADATA {attributes: ${quoteText(JSON.stringify(attributes))}},
       USE_TMP_FILE false)`;
 }
 
@@ -234,14 +233,20 @@ export function unfilteredSql(file: string): string {
  * Writes the columns that get bloom filters to a file of the same row groups (parquet/footer.ts).
  * @param others those beside the table's own
  */
-export function writeFiltersSql(table: TableName, others: readonly string[], file: string, target: string): string {
+export function writeFiltersSql(
+  table: TableName,
+  others: readonly string[],
+  groupRows: number,
+  file: string,
+  target: string,
+): string {
   const columns = [
     ...columnsOfTable(table).flatMap(([name]) => (filteredColumns.has(name) ? [quoteName(name)] : [])),
     ...others.map(quoteName),
   ];
   // Only what has a dictionary gets a filter, so the dictionaries may hold every value.
   return `COPY (SELECT ${columns.join(", ")} FROM read_parquet([${quoteText(file)}], hive_partitioning = false))
-    TO ${quoteText(target)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${rowGroupRows},
+    TO ${quoteText(target)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${groupRows},
       DICTIONARY_SIZE_LIMIT ${rowGroupRows}, STRING_DICTIONARY_PAGE_SIZE_LIMIT ${rowGroupRows * 64},
       BLOOM_FILTER_FALSE_POSITIVE_RATIO 0.01, USE_TMP_FILE false)`;
 }

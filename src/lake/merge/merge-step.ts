@@ -16,7 +16,14 @@ import { assertUnchanged, withObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
 import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
-import { listTexts, maxListedProcesses, type MergedObject, pathsOf, writeMergedObject } from "./merge-object.js";
+import {
+  groupRowsOf,
+  listTexts,
+  maxListedProcesses,
+  type MergedObject,
+  pathsOf,
+  writeMergedObject,
+} from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf } from "./merge-plan.js";
 import {
   arePublished,
@@ -56,6 +63,7 @@ export async function mergeStep(
     rows: Number(rows),
   }));
   const attributes = await attributesOf(engine, sources);
+  const groupRows = groupRowsOf(sources);
   const texts = await listTexts(engine, viewSet, sources);
   return settled(context, { audience, sources, widthSeconds }, async (written) => {
     for (const slice of slicesOf(counts, limits.objects)) {
@@ -64,8 +72,9 @@ export async function mergeStep(
       }
       const condition = sliceCondition(slice, widthNs);
       const rows = { sources, condition, rows: slice.rows };
-      const order = { table: viewSet, audience, level, ...rows, attributes, texts: texts.forRows(slice.rows) };
-      await written(await writeMergedObject(engine, store, root, { ...order, rollupRows: limits.rollupRows }));
+      const made = { attributes, groupRows, texts: texts.forRows(slice.rows), rollupRows: limits.rollupRows };
+      const order = { table: viewSet, audience, level, ...rows, ...made };
+      await written(await writeMergedObject(engine, store, root, order));
     }
   });
 }

@@ -53,6 +53,16 @@ function readFooter(descriptor: number): Footer {
   return { root: thrift.readStruct(readAt(descriptor, start, length)), start };
 }
 
+/** The footer of a file. @throws RangeError when it is no Parquet file; the file system's errors */
+export function footerOf(file: string): thrift.Node {
+  const descriptor = openSync(file, "r");
+  try {
+    return readFooter(descriptor).root;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Column chunks of a row group by name, lists left out. */
 function chunksOf(group: thrift.Node): Map<string, { index: number; metadata: thrift.Node }> {
   const chunks = new Map<string, { index: number; metadata: thrift.Node }>();

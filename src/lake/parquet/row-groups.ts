@@ -29,6 +29,7 @@ const chunkFields = { filePath: 1, metadata: 3, offsetIndex: 4, columnIndexLengt
 const metadataFields = {
   type: 1,
   path: 3,
+  bytes: 6,
   compressedBytes: 7,
   dataOffset: 9,
   indexOffset: 10,
@@ -95,6 +96,24 @@ export function parseFooter(footer: Uint8Array): ParsedFooter {
     return { parts, times };
   });
   return { root, groups, rows: rowsOf(items) };
+}
+
+/** How large a row group is. */
+export interface GroupSize {
+  readonly rows: number;
+  /** Of its widest column, before compression. */
+  readonly bytes: number;
+}
+
+/** The sizes of the row groups that a footer names. */
+export function groupSizes(root: thrift.Node): GroupSize[] {
+  return thrift.itemsOf(thrift.fieldOf(root, fileFields.groups)).map((group) => {
+    const chunks = thrift.itemsOf(thrift.fieldOf(group, groupFields.columns));
+    const bytes = chunks.map((chunk) =>
+      thrift.integerOf(thrift.fieldOf(thrift.fieldOf(chunk, chunkFields.metadata), metadataFields.bytes)),
+    );
+    return { rows: rowsOf([group]), bytes: Math.max(0, ...bytes.map(Number)) };
+  });
 }
 
 function rowsOf(groups: readonly thrift.Node[]): number {

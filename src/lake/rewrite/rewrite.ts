@@ -20,10 +20,10 @@ import { assertUnchanged, withObjects } from "../merge/local-objects.js";
 import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
-import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
+import { groupRowsOf, pathsOf, writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource, StepLimits } from "../merge/merge-plan.js";
 import { publishStored, replacePartitions } from "../merge/merge-publish.js";
-import { type RowCondition, rowGroupRows, type SourceFile } from "../merge/merge-sql.js";
+import { type RowCondition, type SourceFile } from "../merge/merge-sql.js";
 import { publishDeadline } from "../publish-deadline.js";
 import type { TableName } from "../tables/tables.js";
 
@@ -147,9 +147,9 @@ async function countMatches(
 const leastPartRows = 2048;
 
 /** Rows of a source that a step of a merge would sort, in whole row groups where they are short. */
-function partRows({ rows, bytes }: StepLimits, { rowCount, fileBytes }: RewriteFile): number {
+function partRows({ rows, bytes }: StepLimits, { rowCount, fileBytes }: RewriteFile, groupRows: number): number {
   const most = Math.min(rows, Math.max(leastPartRows, Math.floor(rowCount * (bytes / fileBytes))));
-  return most < rowGroupRows ? most : most - (most % rowGroupRows);
+  return most < groupRows ? most : most - (most % groupRows);
 }
 
 /** @returns false when the partition was gone */
@@ -170,7 +170,8 @@ async function rewriteObject(
   const others = { sql: `coalesce(NOT (${condition.sql}), true)`, values: condition.values };
   const rows = { sources: [source], condition: others, rows: left };
   const attributes = await attributesOf(engine, [source]);
-  const sortable = partRows(limits.step, source);
+  const groupRows = groupRowsOf([source]);
+  const sortable = partRows(limits.step, source, groupRows);
   let assertInTime = publishDeadline(clock);
   // Its file grows until then, for longer perhaps than it may wait afterwards.
   const ending = (): void => {
@@ -178,7 +179,8 @@ async function rewriteObject(
   };
   const rest = async (): Promise<void> => share?.rest(cancelled);
   const parts = source.level > 0 && source.rowCount > sortable ? { rows: sortable, cancelled, rest, ending } : null;
-  const order = { table: viewSet, audience, level, ...rows, attributes, parts, rollupRows: limits.rollupRows } as const;
+  const made = { attributes, groupRows, parts, rollupRows: limits.rollupRows };
+  const order = { table: viewSet, audience, level, ...rows, ...made } as const;
   const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   const done = await publishStored(
     store,
