@@ -7,45 +7,68 @@ export interface Property {
   readonly value: string | null;
 }
 
-/** The attributes of a JSON object of the lake; none when it is not there. */
+/**
+ * The attributes of a JSON object of the lake; none when it is not there. Values are what SQL makes of them, or filters
+ * would miss them: `5.0`, and the first of several of one name.
+ */
 export function propertiesOf(json: string | null): readonly Property[] {
   const object = json === null ? null : parseJson(json);
   if (json === null || object === null) {
     return [];
   }
-  let written: ReadonlyMap<string, string> | null = null;
-  const textOf = (name: string, value: unknown): string => {
-    const isRounded = Number.isInteger(value) && !Number.isSafeInteger(value);
-    return (isRounded ? (written ??= wholeNumbers(json)).get(name) : undefined) ?? plainText(value);
-  };
+  // Written anew it is shorter without a value of a name that stands twice, and with 5 for 5.0.
+  const isSame = JSON.stringify(object).length === json.length && !Object.values(object).some(isRounded);
+  const written = isSame ? null : firstValues(json);
   return Object.entries(object).map(([name, value]: [string, unknown]) => ({
     name,
-    value: value === null ? null : textOf(name, value),
+    value: textOf(written?.get(name) ?? JSON.stringify(value)),
   }));
 }
 
-/** Whole numbers of the object itself as they are written: those beyond 2^53 keep their digits. */
-function wholeNumbers(json: string): ReadonlyMap<string, string> {
+const isRounded = (value: unknown): boolean => Number.isInteger(value) && !Number.isSafeInteger(value);
+
+function textOf(json: string): string | null {
+  if (json.startsWith('"')) {
+    return JSON.parse(json) as string;
+  }
+  return json === "null" ? null : json.replace(/^(-?[\d.]+e)\+/, "$1");
+}
+
+/** JSON of the first value of each name of the object itself. */
+function firstValues(json: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   let depth = 0;
-  let name = '""';
-  let quote: number | null = null;
+  let begin = 0;
+  let name: string | null = null;
+  let isQuoted = false;
+  const end = (at: number): void => {
+    const key = name === null ? null : (JSON.parse(name) as string);
+    if (key !== null && !found.has(key)) {
+      found.set(key, json.slice(begin, at).trim());
+    }
+    name = null;
+    begin = at + 1;
+  };
   // Strings are no tokens: one of megabytes is more than a regular expression can take.
-  for (const { 0: token, index } of json.matchAll(/\\.|["[\]{}]|-?\d[\d.eE+-]*/g)) {
+  for (const { 0: token, index } of json.matchAll(/\\.|["[\]{},:]/g)) {
     if (token === '"') {
-      name = quote !== null && depth === 1 ? json.slice(quote, index + 1) : name;
-      quote = quote === null ? index : null;
-    } else if (quote !== null) {
+      isQuoted = !isQuoted;
+    } else if (isQuoted) {
       continue;
     } else if (token === "{" || token === "[") {
       depth++;
+      begin = depth === 1 ? index + 1 : begin;
     } else if (token === "}" || token === "]") {
       depth--;
-    } else if (depth === 1 && /^-?\d+$/.test(token)) {
-      found.set(JSON.parse(name) as string, token);
+      if (depth === 0) {
+        end(index);
+      }
+    } else if (depth === 1 && token === ":") {
+      name = json.slice(begin, index);
+      begin = index + 1;
+    } else if (depth === 1) {
+      end(index);
     }
   }
   return found;
 }
-
-const plainText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
