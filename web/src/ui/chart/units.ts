@@ -33,7 +33,12 @@ export function stepsOf(unit: Unit): number[] | null {
 
 /** Of a metric, by its UCUM code. */
 export function unitOf(code: string | null): Unit {
-  return units[code ?? ""] ?? "number";
+  return units.get(code ?? "") ?? "number";
 }
 
-const units: Readonly<Record<string, Unit>> = { By: "bytes", ns: "nanoseconds", ms: "milliseconds", s: "seconds" };
+const units: ReadonlyMap<string, Unit> = new Map([
+  ["By", "bytes"],
+  ["ns", "nanoseconds"],
+  ["ms", "milliseconds"],
+  ["s", "seconds"],
+]);
