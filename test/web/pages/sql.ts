@@ -203,6 +203,28 @@ it("completes views, columns and keys of attributes", async () => {
   expect(await editor.textContent()).toContain("attr(properties, 'http.request.method') FROM log_entries");
 });
 
+it("completes the key of an attribute as a text of SQL", async () => {
+  const key = "who's.to') say";
+  const logRecord = {
+    timeUnixNano: `${Date.now()}000000`,
+    attributes: [{ key, value: { stringValue: "whole" } }],
+  };
+  await app.send("/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord] }] }] });
+  const page = await app.open("/sql");
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await editor.pressSequentially("SELECT DISTINCT attr(properties, 'who");
+  await page.getByRole("option", { name: key }).waitFor();
+  await sleep(listMs);
+  await page.keyboard.press("Enter");
+  await editor.pressSequentially("')"); // over those that the editor has put there
+  await page.keyboard.insertText(" AS found FROM log_entries ORDER BY 1 LIMIT 1");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("grid", { name: "Result" }).getByText("whole").waitFor();
+  expect(await editor.textContent()).toContain("attr(properties, 'who''s.to'') say') AS found");
+});
+
 it.each([1280, 400])("leaves the controls free while it offers completions (%i px wide)", async (width) => {
   const page = await app.open(address("SELECT 1\n".repeat(width > 400 ? 4 : 2)), { width });
   const editor = page.getByRole("textbox", { name: "SQL" });

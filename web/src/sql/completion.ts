@@ -35,7 +35,7 @@ async function askAttributes(dataSource: string | undefined, signal: AbortSignal
   const { columns, rows } = await runQuery({ sql: attributesSql, dataSource }, {}, signal);
   return Array.from({ length: rows }, (_, row): Completion => {
     const [label = "", type = "", inViews = ""] = columns.map((column) => column.text(row));
-    return { label, detail: `${type} in ${inViews}`, type: "text" };
+    return { label, detail: `${type} in ${inViews}`, type: "text", apply: label.replaceAll("'", "''") };
   });
 }
 
