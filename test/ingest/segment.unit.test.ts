@@ -3,15 +3,10 @@ import { gzipSync } from "node:zlib";
 
 import { describe, expect, it } from "vitest";
 
-import { TableState } from "../../src/ingest/rows/table-state.js";
 import type { ProcessRow } from "../../src/lake/catalogue-rows.js";
-import { type TableName, tables } from "../../src/lake/tables/tables.js";
-import type { Segment } from "../../src/lake/write-segment.js";
 import { field, join, logsRequest, metricsRequest, oneLog, tracesRequest, utf8 } from "../helpers/otlp/otlp-build.js";
 import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
 import { createBuilder, decodeOne, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
-
-const tableNames = Object.keys(tables) as TableName[];
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 
@@ -362,24 +357,6 @@ describe("memory", () => {
     builder.begin(receivedAt, new Set());
     const again = join(...Array.from({ length: 500 }, () => resource(0)));
     expect(builder.add(again, plainHead(1)).kind).toBe("stored");
-  });
-
-  it("is small for each of many audiences with few rows, and the same for the next segment", () => {
-    const builder = createBuilder();
-    const buffersOf = (segment: Segment): Set<ArrayBufferLike> =>
-      new Set(segment.groups.map(({ tables }) => tables.log_entries.columns.msg.bytes.buffer));
-    const [first, second] = [1, 2].map((round) => {
-      builder.begin(receivedAt, new Set());
-      for (let n = 0; n < 300; n++) {
-        const body = oneLog({ body: { stringValue: `${round}, ${n}` } });
-        expect(builder.add(body, plainHead(1, { audience: `team-${n}` })).kind).toBe("stored");
-      }
-      return buffersOf(builder.finish());
-    });
-    expect(first?.size).toBe(300);
-    expect([...(second ?? [])].filter((buffer) => first?.has(buffer))).toHaveLength(300);
-    const sizes = tableNames.map((name) => new TableState(name).heldBytes());
-    expect(Math.max(...sizes)).toBeLessThan(64 * 1024);
   });
 
   it("is reused between segments without leaving anything of the last one", () => {
