@@ -27,3 +27,18 @@ it("are kept for the next segment while they are small, for hundreds of audience
   expect(first?.size).toBe(300);
   expect([...(second ?? [])].filter((buffer) => first?.has(buffer))).toHaveLength(300);
 });
+
+it("are kept once they have grown, among many audiences with few rows", () => {
+  const builder = createBuilder();
+  const large = oneLog({ body: { stringValue: "x".repeat(200_000) } });
+  const used = Array.from({ length: 4 }, () => {
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(large, plainHead(1, { audience: "large" })).kind).toBe("stored");
+    for (let n = 0; n < 20; n++) {
+      expect(builder.add(oneLog({}), plainHead(1, { audience: `team-${n}` })).kind).toBe("stored");
+    }
+    const group = builder.finish().groups.find(({ audience }) => audience === "large");
+    return group?.tables.log_entries.columns.msg.bytes.buffer;
+  });
+  expect(new Set(used).size).toBe(1);
+});

@@ -5,16 +5,22 @@ import type { AudienceIdentity } from "./identity.js";
 import { TableState } from "./table-state.js";
 
 /** Sets of builders that are kept per table between segments, each up to a size; of small ones more: many audiences. */
-const keptPerTable = 8;
+const keptGrown = 8;
 const keptBytes = 48 * 1024 * 1024;
 const keptSmall = 512;
 const smallBytes = 128 * 1024;
 
-type Free = { readonly [T in TableName]: TableState<T>[] };
+/** Those that have grown are kept and taken first, however many small ones there are. */
+type Free = { readonly [T in TableName]: { readonly grown: TableState<T>[]; readonly small: TableState<T>[] } };
 
 /** Builders that no segment uses at present. */
 export class TablePool {
-  readonly #free: Free = { log_entries: [], measures: [], histograms: [], spans: [] };
+  readonly #free: Free = {
+    log_entries: { grown: [], small: [] },
+    measures: { grown: [], small: [] },
+    histograms: { grown: [], small: [] },
+    spans: { grown: [], small: [] },
+  };
   /** Builders without rows, for tables that an audience has none in. Nobody writes to them. */
   readonly empty: { readonly [T in TableName]: TableState<T> } = {
     log_entries: new TableState("log_entries"),
@@ -24,14 +30,17 @@ export class TablePool {
   };
 
   take<T extends TableName>(name: T): TableState<T> {
-    return this.#free[name].pop() ?? new TableState(name);
+    const { grown, small } = this.#free[name];
+    return grown.pop() ?? small.pop() ?? new TableState(name);
   }
 
   /** Takes builders back; what is huge of those that grew beyond measure is freed. */
   give<T extends TableName>(state: TableState<T>): void {
-    const free: TableState<T>[] = this.#free[state.name];
+    const { grown, small } = this.#free[state.name];
     const bytes = state.heldBytes();
-    if (free.length >= (bytes > smallBytes ? keptPerTable : keptSmall) || bytes > keptBytes) {
+    const isSmall = bytes <= smallBytes;
+    const free: TableState<T>[] = isSmall ? small : grown;
+    if (free.length >= (isSmall ? keptSmall : keptGrown) || bytes > keptBytes) {
       state.free();
       return;
     }
