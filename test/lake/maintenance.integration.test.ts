@@ -301,12 +301,18 @@ it("does its chores once a minute in a round that takes long", async () => {
 });
 
 it("counts what is due down in a round", async () => {
-  await addLogs(5, "a");
-  await addLogs(4, "b");
-  const due: Promise<number>[] = [];
-  const { metric } = start(() => void due.push(metric("maintenance_backlog_objects")));
-  await expect.poll(() => metric("maintenance_merges_total")).toBe(2);
-  expect(await Promise.all(due)).toEqual([9, 4]);
+  await addLogs(6, "a");
+  await addLogs(5, "b");
+  await addLogs(4, "c");
+  const due: number[] = [];
+  const { metric } = start(async ({ audiences }) => {
+    due.push(await metric("maintenance_backlog_objects"));
+    if (audiences.kind === "some" && audiences.audiences.has("a")) {
+      await addLogs(3, "b");
+    }
+  });
+  await expect.poll(() => metric("maintenance_merges_total")).toBe(3);
+  expect(due).toEqual([15, 9, 4]);
 });
 
 it("gives up a merge under way when it stops", async () => {

@@ -239,7 +239,11 @@ export class Maintenance implements Component {
   }
 
   /** Counts what a merge did, and remembers what need not be tried again. */
-  #note({ viewSet }: MergeGroup, { partitionIds }: GroupMerge, partitions: readonly MergedPartition[]): boolean {
+  #note(
+    { viewSet, objects }: MergeGroup,
+    { partitionIds }: GroupMerge,
+    partitions: readonly MergedPartition[],
+  ): boolean {
     const created = partitions.filter(({ action }) => action === "created");
     const replaced = partitions.filter(({ action }) => action === "replaced");
     const bad = partitions.filter(({ action }) => action === "unreadable");
@@ -249,7 +253,8 @@ export class Maintenance implements Component {
     this.#roundRows += rows;
     counts.rows.inc(rows);
     counts.objectsIn.inc(replaced.length);
-    counts.backlog.dec(replaced.length);
+    // It may have taken what has arrived since the look, too.
+    counts.backlog.dec(Math.min(replaced.length, objects));
     counts.objectsOut.inc(created.length);
     const gone = new Set(replaced.map(({ partitionId }) => partitionId));
     // Written by another version, with columns that this one does not know; or large, and not like the others. Beside
