@@ -1,6 +1,4 @@
 /** A client of the analytics server: Arrow Flight SQL over gRPC. */
-import { setMaxListeners } from "node:events";
-
 import type { Schema } from "apache-arrow";
 
 import { type AuthProvider, type HeaderAuth, authFromHeaders, noToken } from "../auth/auth-provider.js";
@@ -87,10 +85,6 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     const { limit } = options;
     if (limit !== undefined && (!(limit >= 0) || limit % 1 > 0)) {
       throw new TypeError(`limit takes a whole number of at least 0; got ${limit}`);
-    }
-    if (options.signal !== undefined) {
-      // As many queries may share one as like: Node.js warns of a leak from the eleventh listener on.
-      setMaxListeners(0, options.signal);
     }
     const { controller, release } = followSignals(options.signal === undefined ? [] : [options.signal]);
     const { signal } = controller;

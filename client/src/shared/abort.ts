@@ -9,25 +9,53 @@ export function followSignals(signals: readonly AbortSignal[]): {
   readonly release: () => void;
 } {
   const controller = new AbortController();
-  const listeners = signals.map((signal) => {
-    const abort = (): void => {
-      controller.abort(signal.reason);
-    };
-    if (signal.aborted) {
-      abort();
-    } else {
-      signal.addEventListener("abort", abort, { once: true });
-    }
-    return { signal, abort };
-  });
+  const releases = signals.map((signal) => onAbort(signal, () => controller.abort(signal.reason)));
   return {
     controller,
     release() {
-      for (const { signal, abort } of listeners) {
-        signal.removeEventListener("abort", abort);
+      for (const release of releases) {
+        release();
       }
     },
   };
+}
+
+interface Followers {
+  readonly acts: Set<() => void>;
+  /** What is on the signal. */
+  readonly listener: () => void;
+}
+
+/** Of each signal. They share one listener: Node.js takes more than ten on a signal for a leak. */
+const followers = new WeakMap<AbortSignal, Followers>();
+
+/** Does something when a signal aborts. @returns takes it back */
+function onAbort(signal: AbortSignal, act: () => void): () => void {
+  if (signal.aborted) {
+    act();
+    return () => undefined;
+  }
+  const { acts, listener } = followers.get(signal) ?? firstOf(signal);
+  acts.add(act);
+  return () => {
+    if (acts.delete(act) && acts.size === 0) {
+      followers.delete(signal);
+      signal.removeEventListener("abort", listener);
+    }
+  };
+}
+
+function firstOf(signal: AbortSignal): Followers {
+  const acts = new Set<() => void>();
+  const listener = (): void => {
+    for (const act of acts) {
+      act();
+    }
+  };
+  const found = { acts, listener };
+  followers.set(signal, found);
+  signal.addEventListener("abort", listener, { once: true });
+  return found;
 }
 
 /** Runs something under a signal that is aborted with the first of several, as {@link followSignals}. */
