@@ -40,7 +40,7 @@ test.each([
   [{ password: "wrong", username: role }, /refuses the connection \(password .*\): check SVC_SQL_CONNECTION_STRING$/],
   [{ search: "?schema=other" }, /refuses the connection \(unrecognized .*"schema"\): leave that parameter out/],
   [{ search: "?default_transaction_read_only=on" }, /can only be read \(.*\): name the primary/],
-  [login, /does not let its login do .* \(permission denied for schema public\): make the login/],
+  [login, /may not do \(permission denied for schema public\): start an ingestion server .* as the owner/],
 ])("%o", async (change, words) => {
   expect(await said(change)).toMatch(words);
 });
