@@ -4,7 +4,10 @@ import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { AudienceIdentity } from "./identity.js";
 import { TableState } from "./table-state.js";
 
-/** Sets of builders that are kept per table between segments, each up to a size; of small ones more: many audiences. */
+/**
+ * Sets of builders that are kept per table between segments: a few that have grown, each up to a size, and many small
+ * ones, for batches of many audiences.
+ */
 const keptGrown = 8;
 const keptBytes = 48 * 1024 * 1024;
 const keptSmall = 512;
