@@ -9,6 +9,7 @@ import {
   attributeKey,
   attributeOf,
   conditionOf,
+  expressionOf,
   type FilterColumns,
   formatFilter,
   parseFilter,
@@ -48,7 +49,7 @@ export function useSuggestions(
       const first = found.toSorted((a, b) => begins(a) - begins(b)).slice(0, 12);
       return first.map((key) => formatFilter({ key, operator: "exists", value: "" }));
     }
-    if (columns.number.includes(filter.key) || columns.expressions?.[filter.key] !== undefined) {
+    if (columns.number.includes(filter.key) || expressionOf(filter.key, columns) !== undefined) {
       return [];
     }
     const isColumn = columns.text.includes(filter.key);

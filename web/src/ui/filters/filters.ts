@@ -154,6 +154,12 @@ function anyOf(filters: readonly Filter[], columns: FilterColumns): Condition {
   return { sql: parts.length === 1 ? sql : `(${sql})`, parameters: parts.flatMap((part) => [...part.parameters]) };
 }
 
+/** The SQL of a name that is neither a column nor an attribute, such as `pattern`; undefined for others. */
+export function expressionOf(key: string, columns: FilterColumns): string | undefined {
+  // Senders choose the keys of attributes, and `constructor` may be one.
+  return Object.hasOwn(columns.expressions ?? {}, key) ? columns.expressions?.[key] : undefined;
+}
+
 function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns): Condition {
   if (columns.number.includes(key)) {
     const number = Number(value);
@@ -165,7 +171,7 @@ function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns
       ? { sql: `"${key}" ${compared} ?`, parameters: [number] }
       : { sql: "false", parameters: [] };
   }
-  const expression = Object.hasOwn(columns.expressions ?? {}, key) ? columns.expressions?.[key] : undefined;
+  const expression = expressionOf(key, columns);
   const isColumn = columns.text.includes(key) || expression !== undefined;
   if (!isColumn && columns.attributes === null) {
     return { sql: "false", parameters: [] };

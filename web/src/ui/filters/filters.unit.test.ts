@@ -1,6 +1,14 @@
 import { expect, it } from "vitest";
 
-import { attributeKey, attributeOf, conditionOf, formatFilter, parseFilter, parseFilters } from "./filters.js";
+import {
+  attributeKey,
+  attributeOf,
+  conditionOf,
+  expressionOf,
+  formatFilter,
+  parseFilter,
+  parseFilters,
+} from "./filters.js";
 
 const columns = { text: ["msg", "service_name"], number: ["duration_ms"], attributes: "properties" };
 
@@ -92,3 +100,9 @@ it.each(["msg", "duration_ms", "properties.msg", "properties.properties.msg", "p
     });
   },
 );
+
+it.each(["constructor", "toString", "__proto__", "name"])("has no expression of its own for %s", (key) => {
+  const view = { ...columns, expressions: { pattern: "log_pattern(msg)" } };
+  expect(expressionOf(key, view)).toBeUndefined();
+  expect(expressionOf("pattern", view)).toBe("log_pattern(msg)");
+});
