@@ -366,7 +366,7 @@ it("keeps a page with long names beside the panel", async () => {
   expect(await callApi(page, "POST", "api/ingestion-api-keys", { name, audience })).toMatchObject({ status: 201 });
   await page.goto(`${app.url}/audiences?open=${audience}`);
   await page.getByRole("heading", { name: "Your ingestion keys" }).waitFor();
-  await page.getByTitle(name).waitFor();
+  await page.getByRole("link", { name }).waitFor();
   const panel = await page.getByRole("complementary", { name: audience }).boundingBox();
   const table = await page.getByRole("grid").first().boundingBox();
   expect((table?.x ?? Infinity) + (table?.width ?? 0)).toBeLessThanOrEqual(panel?.x ?? 0);
@@ -534,6 +534,30 @@ it("shows guests the use of their own keys, and nothing of others'", async () =>
   await guest.locator("[data-running=true]").waitFor({ state: "detached" });
   expect(await grid.getByRole("row").count()).toBe(2);
   await screenshot(guest, "guest-usage");
+});
+
+it("makes the rows in view of however many own keys, which open their use", async () => {
+  const count = 20_000;
+  const page = await app.open("/", { as: "guest" });
+  const use = Array.from({ length: count }, (_, key) => ({
+    at: new Date(Date.UTC(2026, 0, 1) - key * 60_000).toISOString(),
+    key_id: `key-${key}`,
+    name: `service ${key}`,
+    audience: "public",
+    requests: key,
+    bytes: key,
+    records: key,
+  }));
+  await page.route("**/api/usage?*mine=true*", (route) => route.fulfill({ json: use }));
+  await page.goto(`${app.url}/audiences`);
+  const grid = page.getByRole("grid", { name: "Your ingestion keys" });
+  await grid.getByRole("link", { name: "service 0", exact: true }).waitFor();
+  expect(await grid.getAttribute("aria-rowcount")).toBe(String(count + 1));
+  expect(await grid.getByRole("row").count()).toBeLessThan(100);
+  await grid.press("End");
+  await grid.getByRole("link", { name: `service ${count - 1}` }).waitFor();
+  await grid.press("Enter");
+  await page.waitForURL(`**/admin/usage?key=key-${count - 1}`);
 });
 
 it("shows who is no administrator any more what is for them, at once", async () => {

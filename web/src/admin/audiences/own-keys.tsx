@@ -1,19 +1,25 @@
 /** The caller's own keys. Only administrators list keys that were never used; others see theirs by their use. */
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { type ReactElement, useMemo } from "react";
 
 import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import type { IngestionKey, UsageRow } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
-import { formatAge, formatBytes, formatNumber } from "../../ui/format.js";
+import { formatBytes } from "../../ui/format.js";
 import { Skeleton } from "../../ui/states.js";
+import { DataTable } from "../../ui/table/data-table.js";
+import type { TableColumn } from "../../ui/table/table-columns.js";
+import { rowPixels } from "../../ui/table/use-rows.js";
 import { listAll } from "../api.js";
 import { AdminError, NotAnew } from "../form.js";
+import { numberColumn, textColumn, timeColumn } from "../list-page.js";
 import css from "./own-keys.module.css";
 
 const days = 30;
+/** Rows without scrolling. */
+const mostInView = 8;
 
 /** A key of the caller's, with its use in the last days. */
 interface OwnKey {
@@ -46,11 +52,11 @@ export function useOwnKeys(): OwnKeysState {
       ]);
       const used = sums(use);
       if (listed === null) {
-        return used;
+        return [...used.values()].toSorted((a, b) => (b.lastUsed ?? "").localeCompare(a.lastUsed ?? ""));
       }
       const isOwn = ({ created_by: by }: IngestionKey): boolean => by === email || by === subject;
       return listed.filter(isOwn).map(({ key_id: keyId, name, audience, last_used_at: lastUsed }) => {
-        const { requests = 0, bytes = 0 } = used.find((each) => each.keyId === keyId) ?? {};
+        const { requests = 0, bytes = 0 } = used.get(keyId) ?? {};
         return { keyId, name, audience, requests, bytes, lastUsed };
       });
     },
@@ -58,8 +64,8 @@ export function useOwnKeys(): OwnKeysState {
   return { keys: data, error, refetch };
 }
 
-/** By key, the one used last first. */
-function sums(use: readonly UsageRow[]): readonly OwnKey[] {
+/** By id of the key. */
+function sums(use: readonly UsageRow[]): ReadonlyMap<string, OwnKey> {
   const keys = new Map<string, OwnKey>();
   for (const { key_id: keyId, name, audience, requests, bytes, at } of use) {
     const before = keys.get(keyId);
@@ -72,7 +78,7 @@ function sums(use: readonly UsageRow[]): readonly OwnKey[] {
       lastUsed: at,
     });
   }
-  return [...keys.values()].toSorted((a, b) => (b.lastUsed ?? "").localeCompare(a.lastUsed ?? ""));
+  return keys;
 }
 
 export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
@@ -104,39 +110,53 @@ export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
       ) : keys.length === 0 ? (
         <p className={css.none}>{isAdmin ? "You minted none that is live." : "None was used."}</p>
       ) : (
-        <div className={css.scroll} tabIndex={0} role="group" aria-label="Your ingestion keys">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Audience</th>
-                <th scope="col" className={css.number}>
-                  Requests
-                </th>
-                <th scope="col" className={css.number}>
-                  Bytes
-                </th>
-                <th scope="col">Last used</th>
-              </tr>
-            </thead>
-            <tbody>
-              {keys.map((key) => (
-                <tr key={key.keyId}>
-                  <td title={key.name}>
-                    <Link to="/admin/usage" search={{ key: key.keyId }}>
-                      {key.name}
-                    </Link>
-                  </td>
-                  <td title={key.audience}>{key.audience}</td>
-                  <td className={css.number}>{formatNumber(key.requests)}</td>
-                  <td className={css.number}>{formatBytes(key.bytes)}</td>
-                  <td>{key.lastUsed === null ? "never" : formatAge(Date.parse(key.lastUsed), serverNow())}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+        <div className={css.table} style={{ height: (Math.min(keys.length, mostInView) + 1) * rowPixels + 2 }}>
+          <KeyTable keys={keys} />
         </div>
       )}
     </section>
+  );
+}
+
+/** Rows open their use over time. */
+function KeyTable({ keys }: { readonly keys: readonly OwnKey[] }): ReactElement {
+  const navigate = useNavigate();
+  const columns = useMemo(() => columnsOf(keys), [keys]);
+  return (
+    <DataTable
+      label="Your ingestion keys"
+      columns={columns}
+      rows={keys.length}
+      version={keys}
+      onSelect={(row) => {
+        const key = row === null ? undefined : keys[row];
+        if (key !== undefined) {
+          void navigate({ to: "/admin/usage", search: { key: key.keyId } });
+        }
+      }}
+    />
+  );
+}
+
+function columnsOf(keys: readonly OwnKey[]): readonly TableColumn[] {
+  return [
+    textColumn(keys, "name", "Name", ({ name }) => name, {
+      width: 240,
+      leastWidth: 160,
+      cell: (row) => <KeyLink of={keys[row]} />,
+    }),
+    textColumn(keys, "audience", "Audience", ({ audience }) => audience, { keep: true }),
+    numberColumn(keys, "requests", "Requests", ({ requests }) => requests),
+    numberColumn(keys, "bytes", "Bytes", ({ bytes }) => bytes, formatBytes),
+    timeColumn(keys, "lastUsed", "Last used", ({ lastUsed }) => lastUsed, { age: true, keep: true }),
+  ];
+}
+
+/** For the pointer, which may open it in another tab: keys have the row. */
+function KeyLink({ of: key }: { readonly of: OwnKey | undefined }): ReactElement | null {
+  return key === undefined ? null : (
+    <Link to="/admin/usage" search={{ key: key.keyId }} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+      {key.name}
+    </Link>
   );
 }
