@@ -64,7 +64,8 @@ export const defineQuery: Define = (command, runs, context) => {
     .allowExcessArguments(true)
     .addHelpText(
       "after",
-      "\nTimes are UTC. Nanosecond times and 64-bit integers keep every digit; binary values are hex.",
+      "\nTimes are UTC. Nanosecond times and 64-bit integers keep every digit; binary values are hex." +
+        "\nCSV holds values as they are: a spreadsheet may run cells that begin with =, +, - or @ as formulas.",
     );
   addSettings(command, settings);
   runs(command, async (args) => {

@@ -282,6 +282,11 @@ describe("the csv format", () => {
     expect(render(csvFormat("\n"), [batch])).toBe('"a,b",n\n"",1.5\n,2\n"q""q",3\n"l\nl",4\nplain,5\n');
   });
 
+  it("keeps what a spreadsheet would take for a formula", () => {
+    const batch = batchOf([["a", vectorFromArray(["=1+1", "+1", "-5", "@a", "\tb"], new Utf8())]]);
+    expect(render(csvFormat("\n"), [batch])).toBe("a\n=1+1\n+1\n-5\n@a\n\tb\n");
+  });
+
   it("escapes what a terminal would do, and keeps it in a file", () => {
     const batch = batchOf([["\u001b[2J", vectorFromArray(["a\u001b]0;title\u0007", "l\nl"], new Utf8())]]);
     expect(render(csvFormat("\n", true), [batch])).toBe(String.raw`\x1b[2J

@@ -4,7 +4,7 @@ import type { ResultFormat } from "./format.js";
 
 /**
  * CSV with a header line, quoted as RFC 4180 says. A null is an empty field and an empty text is `""`,
- * so that the two differ.
+ * so that the two differ. Programs read it: what a spreadsheet would take for a formula stays as it is, too.
  * @param lineEnd LF for pipelines, or the RFC's CRLF
  * @param terminal whether a terminal shows it, which would do what control characters say: they are escaped
  */
