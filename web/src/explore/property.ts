@@ -29,7 +29,16 @@ function textOf(json: string): string | null {
   if (json.startsWith('"')) {
     return JSON.parse(json) as string;
   }
-  return json === "null" ? null : json.replace(/^(-?[\d.]+e)\+/, "$1");
+  return json === "null" ? null : withoutPlus(json);
+}
+
+/** Numbers in it as SQL writes them: 1e21 for 1e+21. */
+function withoutPlus(json: string): string {
+  let isQuoted = false;
+  return json.replaceAll(/\\.|"|e\+/g, (token) => {
+    isQuoted = token === '"' ? !isQuoted : isQuoted;
+    return token === "e+" && !isQuoted ? "e" : token;
+  });
 }
 
 /** JSON of the first value of each name of the object itself. */
