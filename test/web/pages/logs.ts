@@ -94,6 +94,34 @@ it("tells an attribute from a column that is called the same", async () => {
   expect(await page.getByText("No log record matches").count()).toBe(0);
 });
 
+it("filters by values that SQL writes in another way than JSON, or cannot write", async () => {
+  const values = {
+    huge: { arrayValue: { values: [{ doubleValue: 1e21 }] } },
+    nul: { stringValue: "a\0b" },
+    "k\0": { stringValue: "c" },
+  };
+  const attributes = Object.entries(values).map(([key, value]) => ({ key, value }));
+  const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "odd\0values" }, attributes };
+  const other = { ...logRecord, attributes: attributes.map((each) => ({ ...each, value: { stringValue: "ab" } })) };
+  await app.send("/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord, other] }] }] });
+  const page = await app.open(`/logs?filter=${encodeURIComponent(String.raw`"k\u0000"=c`)}`);
+  await list(page).getByText("odd").click();
+  await list(page).press("f");
+  const panel = page.getByRole("region", { name: "Attributes" });
+  for (const name of ["huge", "nul"]) {
+    await panel.getByRole("button", { name: `Only this ${name}` }).click();
+  }
+  await page.reload();
+  await list(page).getByText("odd").waitFor();
+  await page.getByRole("status").getByText("1 record").waitFor();
+  expect(new URL(page.url()).searchParams.getAll("filter")).toEqual([
+    String.raw`"k\u0000"=c`,
+    String.raw`msg="odd\u0000values"`,
+    "huge=[1e21]",
+    String.raw`nul="a\u0000b"`,
+  ]);
+});
+
 it("shows the first of very many attributes, and all when asked", async () => {
   const attributes = Array.from({ length: 1234 }, (_, at) => ({ key: `key.${at}`, value: { stringValue: "v" } }));
   const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "very many attributes" }, attributes };

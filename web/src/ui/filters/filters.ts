@@ -17,7 +17,7 @@ export interface Filter {
 
 /** Null for an empty text. Everything else means something. */
 export function parseFilter(text: string): Filter | null {
-  const trimmed = text.replaceAll("\0", "").trim(); // no text of SQL holds it
+  const trimmed = text.replaceAll("\0", "").trim(); // where it counts it is written as JSON
   const isMissing = trimmed.startsWith("!");
   const named = isMissing ? trimmed.slice(1) : trimmed;
   const key = unquoted(named, isDifficultKey);
@@ -49,12 +49,12 @@ function quoted(text: string, isDifficult: (text: string) => boolean): string {
 
 function unquoted(text: string, isDifficult: (text: string) => boolean): string {
   const value = jsonText(text);
-  return value !== null && isDifficult(value) ? value.replaceAll("\0", "") : text;
+  return value !== null && isDifficult(value) ? value : text;
 }
 
-/** White space around it, or quotes of its own. */
+/** White space around it, or quotes of its own, or NUL. */
 function isDifficultValue(value: string): boolean {
-  return value !== value.trim() || jsonText(value) !== null;
+  return value !== value.trim() || value.includes("\0") || jsonText(value) !== null;
 }
 
 function isDifficultKey(key: string): boolean {
@@ -176,27 +176,37 @@ function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns
   if (!isColumn && columns.attributes === null) {
     return { sql: "false", parameters: [] };
   }
-  const left = expression ?? (isColumn ? `"${key}"` : `attr(${columns.attributes}, ?)`);
-  const before = isColumn ? [] : [attributeOf(key, columns)];
+  const name = bound(attributeOf(key, columns));
+  const left = expression ?? (isColumn ? `"${key}"` : `attr(${columns.attributes}, ${name.sql})`);
+  const before = isColumn ? [] : name.parameters;
+  const right = bound(value);
+  const both = [...before, ...right.parameters];
   switch (operator) {
     case "exists":
       return { sql: `(${left}) IS NOT NULL`, parameters: before };
     case "missing":
       return { sql: `(${left}) IS NULL`, parameters: before };
     case "=":
-      return { sql: `(${left}) = ?`, parameters: [...before, value] };
+      return { sql: `(${left}) = ${right.sql}`, parameters: both };
     case "!=":
-      return { sql: `(${left}) IS DISTINCT FROM ?`, parameters: [...before, value] };
+      return { sql: `(${left}) IS DISTINCT FROM ${right.sql}`, parameters: both };
     case "~":
-      return { sql: `contains(lower(${left}), lower(?))`, parameters: [...before, value] };
+      return { sql: `contains(lower(${left}), lower(${right.sql}))`, parameters: both };
     case "!~":
-      return { sql: `NOT coalesce(contains(lower(${left}), lower(?)), false)`, parameters: [...before, value] };
+      return { sql: `NOT coalesce(contains(lower(${left}), lower(${right.sql})), false)`, parameters: both };
     case ">":
     case ">=":
     case "<":
     case "<=":
       return isColumn
-        ? { sql: `${left} ${operator} ?`, parameters: [value] }
+        ? { sql: `${left} ${operator} ${right.sql}`, parameters: right.parameters }
         : { sql: `TRY_CAST(${left} AS DOUBLE) ${operator} ?`, parameters: [...before, Number(value)] };
   }
+}
+
+/** A text for SQL, whose parameters hold no NUL. */
+function bound(text: string): Condition {
+  const parameters = text.split("\0");
+  const sql = parameters.map(() => "?").join(", ");
+  return { sql: parameters.length === 1 ? sql : `concat_ws(chr(0), ${sql})`, parameters };
 }

@@ -89,6 +89,17 @@ it("takes values of one key as alternatives, and keys that stand for an expressi
   expect(parseFilters(["\0", "a\0=b"])).toEqual([{ key: "a", operator: "=", value: "b" }]);
 });
 
+it("asks for values and keys with NUL, which no parameter holds", () => {
+  const filter = { key: "a\0", operator: "=", value: "b\0c" } as const;
+  const text = formatFilter(filter);
+  expect(text).toBe(String.raw`"a\u0000"="b\u0000c"`);
+  expect(parseFilter(text)).toEqual(filter);
+  expect(conditionOf([filter, { key: "msg", operator: "!~", value: "\0" }], columns)).toEqual({
+    sql: '(attr(properties, concat_ws(chr(0), ?, ?))) = concat_ws(chr(0), ?, ?) AND NOT coalesce(contains(lower("msg"), lower(concat_ws(chr(0), ?, ?))), false)',
+    parameters: ["a", "", "b", "c", "", ""],
+  });
+});
+
 it.each(["msg", "duration_ms", "properties.msg", "properties.properties.msg", "properties.other", "http.route", ""])(
   "tells an attribute from a column that is called the same: %j",
   (name) => {
