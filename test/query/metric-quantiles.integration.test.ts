@@ -239,6 +239,26 @@ describe("exp_histogram_merge", () => {
     );
   });
 
+  it.each([
+    // All numbers are in buckets -1 and 0, of which -1 has those up to 1.
+    [-2_147_483_648, -1, "[2, 3]", -11, "[6.0, 12.0]"],
+    [-50, -1, "[2, 3]", -11, "[6.0, 12.0]"],
+    [-11, -1, "[2, 3]", -11, "[6.0, 12.0]"],
+    // All of its buckets are just below and above 1.
+    [2_147_483_647, -2, "[2, 3, 4, 5]", 3, "[9.0, 10.0, 8.0]"],
+    [2_147_483_647, 2_147_483_645, "[2, 3]", 3, "[4.0, 6.0, 8.0]"],
+  ])("takes the scale %i", async (odd, first, counts, scale, sum) => {
+    const all = [exp(3, 0, -1, "[4, 1, 8]"), exp(odd, 0, first, counts), "NULL"];
+    expect(await merged(all)).toBe(text(scale, "0.0", -1, sum));
+  });
+
+  it("takes scales that are as far apart as they can be", async () => {
+    const limits = [exp(-2_147_483_648, 0, -1, "[1, 2]"), exp(2_147_483_647, 0, -1, "[3, 4]")];
+    expect(await merged(limits)).toBe(text(-11, "0.0", -1, "[4.0, 6.0]"));
+    expect(await merged(limits.slice(0, 1))).toBe(text(-11, "0.0", -1, "[1.0, 2.0]"));
+    expect(Number(await value(`exp_histogram_quantile(1 / 6, ${limits[0]})`))).toBe(2 ** -1024);
+  });
+
   it("takes the scale that 320 buckets need", async () => {
     // At scale 20, 1 is in bucket -1 and 1000 in bucket 10,449,825: 2 values, 10 million buckets apart.
     const far = `list_transform(range(1), lambda x: 1)`;

@@ -34,8 +34,14 @@ export function expHistogramSql(values: readonly string[] = expHistogramColumns)
   return `CAST({${expHistogramColumns.map((field, i) => `${field}: ${values[i] ?? "NULL"}`).join(", ")}} AS ${expHistogramType})`;
 }
 
-/** SQL of 2^x as a double. */
-const power = (x: string): string => `pow(2.0, ${x})`;
+/** SQL of 2^shift as a double. A shift of 64 leaves buckets -1 and 0 of all indexes of 32 bits; so do higher ones. */
+const power = (shift: string): string => `pow(2.0, least(${shift}, 64))`;
+
+/**
+ * SQL of a histogram's scale as a BIGINT. OTLP bounds it by 32 bits alone. From -11 down all doubles are in buckets -1
+ * and 0, so that a lower scale says the same.
+ */
+const scaleOf = (histogram: string): string => `greatest(CAST(${histogram}.scale AS BIGINT), -11)`;
 
 /** SQL of a bucket's index at a scale that is lower by `shift`, as a BIGINT. */
 function lowerIndex(index: string, shift: string): string {
@@ -116,7 +122,7 @@ const explicitQuantile = `CASE
 const positive = "svc_h.h.positive_bucket_counts";
 const negative = "svc_h.h.negative_bucket_counts";
 const zeroThreshold = "coalesce(svc_h.h.zero_threshold, 0)";
-const exponent = (index: string): string => `pow(2.0, (${index}) * pow(2.0, -svc_h.h.scale))`;
+const exponent = (index: string): string => `pow(2.0, (${index}) * pow(2.0, -${scaleOf("svc_h.h")}))`;
 
 /** Whether an exponential histogram, or null, lacks a number that matters. */
 const lacksNumbers = (h: string): string =>
@@ -226,7 +232,7 @@ const maxBuckets = 320;
 const edges = (sign: Sign): string => {
   const of = (index: string): string =>
     `list_transform(list_filter(svc_s.l, lambda svc_x: len(svc_x.${sign}_bucket_counts) > 0), ` +
-    `lambda svc_x: ${lowerIndex(index, "svc_x.scale - svc_s.scale")})`;
+    `lambda svc_x: ${lowerIndex(index, `${scaleOf("svc_x")} - svc_s.scale`)})`;
   const offset = `svc_x.${sign}_offset`;
   return (
     `${sign}_low: list_min(${of(offset)}), ` +
@@ -243,7 +249,7 @@ const further = (sign: Sign): string =>
 const placed = (sign: Sign): string => {
   const counts = `svc_x.${sign}_bucket_counts`;
   const offset = `svc_x.${sign}_offset`;
-  const shift = "(svc_x.scale - svc_t.scale)";
+  const shift = `(${scaleOf("svc_x")} - svc_t.scale)`;
   const own = `CASE WHEN ${shift} = 0 THEN ${counts} ELSE list_transform(
       range(${lowerIndex(offset, shift)}, ${lowerIndex(`${offset} + len(${counts}) - 1`, shift)} + 1),
       lambda svc_a: ${countAt(counts, offset, shift, "svc_a")}) END`;
@@ -306,11 +312,12 @@ const mergedExp = ((): string => {
   const counts = `${h}.positive_bucket_counts`;
   const offset = `CAST(${h}.positive_offset AS BIGINT)`;
   const threshold = `coalesce(${h}.zero_threshold, 0)`;
+  const scale = scaleOf(h);
   return named(
     `{l: ${valuesOf(h)}, n: count(${h}), lacks: bool_or(${lacksNumbers(h)}) FILTER (${h} IS NOT NULL),
       low_threshold: min(${threshold}) FILTER (${h} IS NOT NULL), high_threshold: max(${threshold}) FILTER (${h} IS NOT NULL),
       threshold: first(${h}.zero_threshold) FILTER (${h} IS NOT NULL), zero_count: sum(${h}.zero_count),
-      low: min(${h}.scale), high: max(${h}.scale), negative: max(len(${h}.negative_bucket_counts)),
+      low: min(${scale}) FILTER (${h} IS NOT NULL), high: max(${scale}) FILTER (${h} IS NOT NULL), negative: max(len(${h}.negative_bucket_counts)),
       first: min(${offset}) FILTER (len(${counts}) > 0), last: max(${offset} + len(${counts}) - 1) FILTER (len(${counts}) > 0),
       sums: ${quickSums((j) => `(${counts})[((${j} - ${offset}) & ${quickPlaces - 1}) + 1]`)}}`,
     "svc_r",
