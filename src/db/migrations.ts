@@ -12,7 +12,7 @@ import type { Logger } from "../runtime/log/log.js";
 import { type Sql, sqlState } from "./sql.js";
 
 /** The schema version that this code writes and reads. */
-export const schemaVersion = 23;
+export const schemaVersion = 24;
 
 /** `pg_advisory_lock` key of migrations: "tsvc" and "mig" in ASCII. Nobody else may use it. */
 const migrationLockKey = 0x74737663_6d6967n;

@@ -89,8 +89,8 @@ table audit_log
     constraint audit_log_action_check CHECK ((action <> ''::text))
     constraint audit_log_actor_check CHECK (((actor)::text <> ''::text))
     constraint audit_log_pkey PRIMARY KEY (audit_id)
-    CREATE INDEX audit_log_newest ON public.audit_log USING btree (at DESC)
     CREATE UNIQUE INDEX audit_log_pkey ON public.audit_log USING btree (audit_id)
+    CREATE INDEX audit_log_target ON public.audit_log USING btree (target, audit_id)
     CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse_change()
 
 table blocks

@@ -151,7 +151,7 @@ it("reads the use of the keys that it shows, whatever the others were used for",
   expect(read).toBeLessThan(500);
 });
 
-it("reads a page of the audit, however many entries are newer", async () => {
+it("reads a page of the audit, or entries of a target, however many others there are", async () => {
   await t.web.database.sql`
     insert into audit_log (actor, action, target) select 'somebody', 'key.mint', n::text from generate_series(1, 20000) n`;
   await t.web.database.sql`analyze audit_log`;
@@ -159,4 +159,6 @@ it("reads a page of the audit, however many entries are newer", async () => {
   const before = (oldest?.id ?? 0) + 100;
   const read = await rowsRead((tx) => selectAudit(tx, { limit: 10, offset: 0, before }));
   expect(read).toBeLessThan(100);
+  const readOfTarget = await rowsRead((tx) => selectAudit(tx, { limit: 10, offset: 0, target: "77" }));
+  expect(readOfTarget).toBeLessThan(100);
 });
