@@ -219,7 +219,7 @@ const mergedHistogram = named(
   "svc_b",
   `CASE
     WHEN svc_b.low <> svc_b.high
-      THEN ${refusal("histogram_merge takes histograms of the same bounds; group by explicit_bounds.")}
+      THEN ${refusal("histogram_merge takes histograms of the same bounds; group by explicit_bounds, or by what has one each, such as service_name.")}
     WHEN svc_b.n > 0
       THEN {bucket_counts: ${mergedCounts("histogram.bucket_counts")}, explicit_bounds: svc_b.bounds}
   END`,
