@@ -33,7 +33,7 @@ interface SegmentWrite {
   readonly compression: Compression;
 }
 
-/** Objects of one segment that are on their way over a network at a time. */
+/** Objects of one segment that are being synced, or on their way over a network, at a time. */
 const parallelPuts = 8;
 
 /**
@@ -58,26 +58,27 @@ const tableSignal = { log_entries: 1, measures: 2, histograms: 2, spans: 3 } as 
  */
 export async function writeSegment(store: ObjectStore, segment: Segment, o: SegmentWrite): Promise<SegmentCommit> {
   const partitions: PartitionRow[] = [];
-  const running: Promise<void>[] = [];
-  try {
-    for (const group of segment.groups) {
-      for (const table of tableNames) {
-        if (group.tables[table].rows === 0) {
-          continue;
-        }
-        const { row, chunks } = encodeObject(group, table, segment.blocks, o);
+  const left = segment.groups.flatMap((group) =>
+    tableNames.flatMap((table) => (group.tables[table].rows === 0 ? [] : [{ group, table }])),
+  );
+  const among = left.length > 1;
+  const writeMore = async (): Promise<void> => {
+    try {
+      for (let next = left.pop(); next !== undefined; next = left.pop()) {
+        const { row, chunks } = encodeObject(next.group, next.table, segment.blocks, o);
         partitions.push(row);
-        running.push(store.put(row.path, chunks));
-        // One after the other: the pages of a file may be in memory that the next one is encoded into. What goes over a
-        // network is a copy, and several are on their way.
-        if (store.remote === null || running.length === parallelPuts) {
-          await allOf(running.splice(0));
-        }
+        await store.put(row.path, chunks, among);
       }
+    } catch (error) {
+      left.length = 0;
+      throw error;
     }
-    await allOf(running.splice(0));
+  };
+  const running = Array.from({ length: Math.min(parallelPuts, left.length) }, writeMore);
+  await Promise.allSettled(running);
+  try {
+    await Promise.all(running);
   } catch (error) {
-    await Promise.allSettled(running);
     await Promise.allSettled(partitions.map(({ path }) => store.remove(path)));
     throw error instanceof ServiceError && error.code !== "INTERNAL"
       ? error
@@ -89,12 +90,6 @@ export async function writeSegment(store: ObjectStore, segment: Segment, o: Segm
     blocks: [...segment.blocks],
     partitions,
   };
-}
-
-/** Waits until all have ended, however, and fails when one has. */
-async function allOf(running: readonly Promise<void>[]): Promise<void> {
-  await Promise.allSettled(running);
-  await Promise.all(running);
 }
 
 function encodeObject(

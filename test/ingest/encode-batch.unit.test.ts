@@ -1,4 +1,5 @@
 /** What an encode thread does, without the thread. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { crc32, deflateSync, gzipSync } from "node:zlib";
 
 import { compress, init } from "@bokuweb/zstd-wasm";
@@ -227,6 +228,33 @@ test("what does not fit into a segment is unavailable for a moment", async () =>
   const encoded = toEncodedBatch(objects);
   expect(encoded.result(0)).toMatchObject({ kind: "stored" });
   expect(encoded.result(11)).toEqual({ kind: "unavailable", retryAfterSeconds: 1 });
+});
+
+test("objects of several audiences are stored at the same time, some of them and not all", async () => {
+  const store = memoryStore();
+  let [running, most] = [0, 0];
+  const among = new Set<boolean | undefined>();
+  const slow: ObjectStore = {
+    ...store,
+    put: async (path, chunks, isAmong) => {
+      among.add(isAmong);
+      most = Math.max(most, ++running);
+      await store.put(path, chunks);
+      await nextTurn();
+      running--;
+    },
+  };
+  const encoder = encoderOf(slow);
+  await encode(encoder, [request(protobufLogs("alone"))]);
+  expect([most, [...among]]).toEqual([1, [false]]);
+  among.clear();
+  const requests = Array.from({ length: 50 }, (_, i) => request(protobufLogs(`of ${i}`), logs, `team-${i}`));
+  const { commit } = toEncodedBatch(await encode(encoder, requests));
+  expect([most, [...among]]).toEqual([8, [true]]);
+  // Each was encoded before the memory was used for the next.
+  const written = commit.partitions.map(({ path }) => [path, crc32(store.objects.get(path) ?? "")]);
+  expect(written).toEqual(commit.partitions.map(({ path, checksum }) => [path, checksum]));
+  expect(store.objects.size).toBe(51);
 });
 
 test("when an object cannot be written, those before it are removed again", async () => {

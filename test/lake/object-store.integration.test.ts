@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
+import fs from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -87,6 +89,36 @@ describe("a file store", () => {
     );
     expect(result.stdout.trim()).toBe("UNAVAILABLE EFBIG");
     expect(await readdir(join(root, "t/d"))).toEqual([]);
+  });
+
+  test("has taken the bytes of one among others when it returns, and syncs these together", async () => {
+    const bytes = Buffer.from("first");
+    const puts = ["t/a/1.parquet", "t/b/2.parquet"].map((path) => {
+      const put = store.put(path, [bytes], true);
+      bytes.write("other");
+      return put;
+    });
+    await Promise.all(puts);
+    expect(await readFile(join(root, "t/a/1.parquet"), "utf8")).toBe("first");
+    expect(await readFile(join(root, "t/b/2.parquet"), "utf8")).toBe("other");
+  });
+
+  test.each(["fdatasync", "fsync"] as const)("has nothing of one whose %s fails", async (name) => {
+    await store.put("t/d/1.parquet", [Buffer.from("1")]);
+    const real = fs[name];
+    const failing = (_descriptor: number, done: fs.NoParamCallback): void => {
+      done(Object.assign(new Error("EIO: i/o error"), { code: "EIO" }));
+    };
+    Object.assign(fs, { [name]: failing });
+    syncBuiltinESMExports();
+    try {
+      const put = store.put("t/d/2.parquet", [Buffer.from("2")], true);
+      await expect(put).rejects.toMatchObject({ code: "UNAVAILABLE", cause: { code: "EIO" } });
+    } finally {
+      Object.assign(fs, { [name]: real });
+      syncBuiltinESMExports();
+    }
+    expect(await readdir(join(root, "t/d"))).toEqual(["1.parquet"]);
   });
 
   test("refuses every path that leads out of it", async () => {

@@ -38,9 +38,11 @@ export interface ObjectStore {
   readonly uri: string;
   /**
    * Stores a new object. When this resolves the object survives a power failure. When it rejects the store has nothing,
-   * or, behind a network, an object that nobody knows of; `remove` takes that away.
+   * or, behind a network, an object that nobody knows of; `remove` takes that away. The memory of chunks may be used again
+   * as soon as it has returned.
+   * @param among whether others are stored at the same time; default false
    */
-  put(path: string, chunks: readonly Uint8Array[]): Promise<void>;
+  put(path: string, chunks: readonly Uint8Array[], among?: boolean): Promise<void>;
   /**
    * The same for an object that comes in parts, which are not gathered in memory.
    * @returns its bytes. @throws what `parts` throws as well; no object is visible then

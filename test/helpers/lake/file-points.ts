@@ -21,6 +21,8 @@ export function watchFiles(at: (point: FilePoint) => void): void {
     renameSync: before("rename", fs.renameSync),
     fdatasyncSync: before("datasync", fs.fdatasyncSync),
     fsyncSync: before("sync", fs.fsyncSync),
+    fdatasync: before("datasync", fs.fdatasync),
+    fsync: before("sync", fs.fsync),
   });
   fs.promises.rm = before("remove", fs.promises.rm);
   syncBuiltinESMExports();

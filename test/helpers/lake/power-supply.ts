@@ -50,7 +50,7 @@ export async function watchPower(directory: string): Promise<PowerSupply> {
     note(path.join(root, name));
   }
 
-  const { fsyncSync, fdatasyncSync } = fs;
+  const { fsyncSync, fdatasyncSync, fsync, fdatasync } = fs;
   const handle = await fs.promises.open(root, "r");
   const handles = Object.getPrototypeOf(handle) as Pick<fs.promises.FileHandle, "sync" | "datasync">;
   await handle.close();
@@ -59,17 +59,30 @@ export async function watchPower(directory: string): Promise<PowerSupply> {
     call(descriptor);
     synced(descriptor);
   };
+  const alsoCalled = (call: typeof fsync) => (descriptor: number, done: fs.NoParamCallback) => {
+    call(descriptor, (error) => {
+      if (error === null) {
+        synced(descriptor);
+      }
+      done(error);
+    });
+  };
   const alsoOfHandle = (call: () => Promise<void>) =>
     async function (this: fs.promises.FileHandle): Promise<void> {
       await call.call(this);
       synced(this.fd);
     };
-  Object.assign(fs, { fsyncSync: also(fsyncSync), fdatasyncSync: also(fdatasyncSync) });
+  Object.assign(fs, {
+    fsyncSync: also(fsyncSync),
+    fdatasyncSync: also(fdatasyncSync),
+    fsync: alsoCalled(fsync),
+    fdatasync: alsoCalled(fdatasync),
+  });
   Object.assign(handles, { sync: alsoOfHandle(sync), datasync: alsoOfHandle(datasync) });
   syncBuiltinESMExports();
 
   const stop = (): void => {
-    Object.assign(fs, { fsyncSync, fdatasyncSync });
+    Object.assign(fs, { fsyncSync, fdatasyncSync, fsync, fdatasync });
     Object.assign(handles, { sync, datasync });
     syncBuiltinESMExports();
     for (const descriptor of held.splice(0)) {

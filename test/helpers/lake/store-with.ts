@@ -4,7 +4,7 @@ import type { ObjectStore } from "../../../src/lake/store/object-store.js";
 export function storeWith(store: ObjectStore, changes: Partial<ObjectStore>): ObjectStore {
   return {
     uri: store.uri,
-    put: (where, chunks) => store.put(where, chunks),
+    put: (where, chunks, among) => store.put(where, chunks, among),
     putParts: (where, parts) => store.putParts(where, parts),
     remove: (where) => store.remove(where),
     probe: () => store.probe(),
