@@ -197,6 +197,8 @@ const maxTexts = { rows: 1024, bytes: 4 << 20 };
 const maxTextLength = 1 << 20;
 /** Each row group holds all texts that are listed. */
 const rowsPerText = 64;
+/** Looking for texts costs 0.7 ms a source and saves 1 to 2 us a row, but also memory, which many rows need. */
+const rowsPerSource = 64;
 
 /** Texts that repeat in some sources, for objects of enough rows. */
 interface ListedTexts {
@@ -204,12 +206,15 @@ interface ListedTexts {
   forRows(rows: number): RepeatedTexts;
 }
 
-/** Lists the texts that repeat, none where they are too many. */
+/** Lists the texts that repeat: none where they are too many, or sources so small that looking costs more than it saves. */
 export async function listTexts(
   engine: MergeEngine,
   table: TableName,
   sources: readonly SourceFile[],
 ): Promise<ListedTexts> {
+  if (sources.reduce((sum, { rowCount }) => sum + rowCount, 0) < sources.length * rowsPerSource) {
+    return { forRows: () => new Map() };
+  }
   const columns = repeatedColumns(table);
   const rows = await engine.rows(textsSql(table, sources, columns, maxTexts));
   const bytes = Number(rows[0]?.[columns.length] ?? 0);
