@@ -7,7 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { benches } from "../../bench/run/benches.js";
+import { type Bench, benches } from "../../bench/run/benches.js";
 import { until } from "../helpers/until.js";
 
 const main = fileURLToPath(new URL("../../bench/main.js", import.meta.url));
@@ -108,15 +108,6 @@ test("ends when it fails, whatever it has started, and leaves nothing behind", a
 
 test.each([
   [["ingest", "--records", "10,x"], /^--records takes whole numbers above 0 with commas between them, not "10,x"$/u],
-  [["ingest", "--connections", "0"], /^--connections takes a whole number above 0, not "0"$/u],
-  [["auth", "--seconds", "soon"], /^--seconds takes a number of at least 1, not "soon"$/u],
-  [["soak", "--colour"], /^Unknown option '--colour'; `pnpm bench soak --help` lists the options$/u],
-  [["peers", "--collector", "/nothing"], /^--collector: \/nothing is no program that can be run$/u],
-  [["peers", "--collector", "/"], /^--collector: \/ is no program that can be run$/u],
-  [["peers", "--url", "http://127.0.0.1:4318"], /^--pid takes the process of --url; there is no process 0$/u],
-  [["decode", "--only", "nothing"], /^--only: no workload is named so; there are "logs, 10 a request, from 8", /u],
-  [["hurt", "--only", "S1,nothing"], /^--only: there is no attack "nothing"$/u],
-  [["questions", "--only", "1,99"], /^--only takes numbers from 1 to 25, not "1,99"$/u],
   [["nothing"], /^there is no bench "nothing"; /u],
   [["--minutes", "-"], /^--minutes takes a number above 0, not "-"; /u],
   [["--only", "ingest,nothing"], /^--only: there is no bench "nothing" in the whole set; /u],
@@ -129,14 +120,37 @@ test.each([
   expect(run.output().trim()).toMatch(sentence);
 });
 
+/** The bench itself, without a process of its own. */
+async function loaded(id: string): ReturnType<Bench["load"]> {
+  const found = benches.find((one) => one.id === id);
+  if (found === undefined) {
+    throw new Error(`there is no bench ${id}`);
+  }
+  return await found.load();
+}
+
+test.each([
+  ["ingest", ["--connections", "0"], /^--connections takes a whole number above 0, not "0"$/u],
+  ["auth", ["--seconds", "soon"], /^--seconds takes a number of at least 1, not "soon"$/u],
+  ["soak", ["--colour"], /^Unknown option '--colour'; `pnpm bench soak --help` lists the options$/u],
+  ["peers", ["--collector", "/nothing"], /^--collector: \/nothing is no program that can be run$/u],
+  ["peers", ["--collector", "/"], /^--collector: \/ is no program that can be run$/u],
+  ["peers", ["--url", "http://127.0.0.1:4318"], /^--pid takes the process of --url; there is no process 0$/u],
+  ["decode", ["--only", "nothing"], /^--only: no workload is named so; there are "logs, 10 a request, from 8", /u],
+  ["hurt", ["--only", "S1,nothing"], /^--only: there is no attack "nothing"$/u],
+  ["questions", ["--only", "1,99"], /^--only takes numbers from 1 to 25, not "1,99"$/u],
+])("%s with %j gets a sentence", async (id, args, sentence) => {
+  const run = await loaded(id);
+  await expect(run(args)).rejects.toMatchObject({ isHelp: false, message: expect.stringMatching(sentence) });
+});
+
 test.each(benches.map(({ id }) => id))(
   "--help lists the options of %s, and another one gets a sentence",
   async (id) => {
-    const load = benches.find((one) => one.id === id)?.load;
-    const run = await load?.();
+    const run = await loaded(id);
     const help = new RegExp(`^pnpm bench ${id}: [^]*\n  --\\w+ +\\w`, "u");
-    await expect(run?.(["--help"])).rejects.toMatchObject({ isHelp: true, message: expect.stringMatching(help) });
-    await expect(run?.(["--colour"])).rejects.toThrow(
+    await expect(run(["--help"])).rejects.toMatchObject({ isHelp: true, message: expect.stringMatching(help) });
+    await expect(run(["--colour"])).rejects.toThrow(
       `Unknown option '--colour'; \`pnpm bench ${id} --help\` lists the options`,
     );
   },

@@ -13,19 +13,26 @@ const places = 2;
 let t: TestAnalytics;
 let stalled: FlightReader;
 let other: FlightReader;
+let third: FlightReader;
 
 beforeAll(async () => {
   t = await startTestAnalytics({ SVC_QUERY_MAX_CONCURRENT: String(places) }, undefined, {
     stalledMs: 2000,
   });
-  const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
-  stalled = connectReader(`127.0.0.1:${t.port}`, t.key);
-  other = connectReader(`127.0.0.1:${t.port}`, key);
+  const address = `127.0.0.1:${t.port}`;
+  const connectAs = async (name: string): Promise<FlightReader> => {
+    const { key } = await mintAnalyticsKey(t.sql, { name, createdBy: "test" });
+    return connectReader(address, key);
+  };
+  stalled = connectReader(address, t.key);
+  other = await connectAs("other");
+  third = await connectAs("third");
 });
 
 afterAll(async () => {
   stalled.close();
   other.close();
+  third.close();
   await t.stop();
 });
 
@@ -35,11 +42,11 @@ async function gauge(name: string): Promise<number> {
 }
 
 /** Opens a result without end and takes its first message. */
-async function open(): Promise<{
+async function open(reader: FlightReader): Promise<{
   readonly resume: () => void;
   readonly failed: Promise<Partial<ServiceError>>;
 }> {
-  const stream = await stalled.open(large);
+  const stream = await reader.open(large);
   const failed = new Promise<Partial<ServiceError>>((resolve) => stream.on("error", resolve));
   await new Promise<void>((resolve) => {
     stream.once("data", () => {
@@ -47,11 +54,11 @@ async function open(): Promise<{
       resolve();
     });
   });
-  // It reads on, and leaves the others a core.
+  // It reads on, some 20 MB a second, which leaves the others a core.
   const resume = (): void => {
     stream.on("data", () => {
       stream.pause();
-      setTimeout(() => stream.resume(), 10);
+      setTimeout(() => stream.resume(), 50);
     });
     stream.resume();
   };
@@ -59,7 +66,7 @@ async function open(): Promise<{
 }
 
 it("give one up to each who waits, and are told why; the others keep theirs", async () => {
-  const streams = [await open(), await open()];
+  const streams = [await open(stalled), await open(stalled)];
   await until(async () => (await gauge("query_running")) === places);
   expect((await other.read("SELECT 7")).bytes).toBeGreaterThan(0);
   expect(await gauge("query_running")).toBe(places - 1);
@@ -73,7 +80,7 @@ it("give one up to each who waits, and are told why; the others keep theirs", as
   });
   // The one that reads again keeps its place, although somebody waits for longer than the limit.
   const kept = streams[1 - first.i];
-  const busy = await open();
+  const busy = await open(third);
   await Promise.all(Array.from({ length: 3 }, () => other.read("SELECT 8")));
   expect(await Promise.race([kept?.failed, Promise.resolve("runs")])).toBe("runs");
   busy.resume();
