@@ -1,5 +1,6 @@
 /**
- * Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while.
+ * Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while,
+ * unless it reads far less by then.
  */
 import { LRUMap } from "../runtime/collections/lru-map.js";
 
@@ -12,6 +13,13 @@ const withinMs = 3_600_000;
 /** Most statements that are remembered; the oldest losses go first. */
 const maxStatements = 10_000;
 
+/** An engine that ended. */
+interface Loss {
+  readonly atMs: number;
+  /** Rows of the lake that the statement was about to read. */
+  readonly rows: number;
+}
+
 /**
  * Counts engines by caller and statement. Each caller counts alone; otherwise one could have another's
  * statements refused, by sending one of the same shape with constants that do harm.
@@ -20,7 +28,7 @@ export class LethalStatements {
   readonly #clock: Clock;
   readonly #refused: { inc(): void };
   /** When engines ended, the last one last. */
-  readonly #losses = new LRUMap<string, readonly number[]>(maxStatements);
+  readonly #losses = new LRUMap<string, readonly Loss[]>(maxStatements);
 
   constructor(clock: Clock, metrics: Metrics) {
     this.#clock = clock;
@@ -30,27 +38,36 @@ export class LethalStatements {
     );
   }
 
-  /** Told that an engine ended with a statement. @param statement its fingerprint, or the hash of its text */
-  lost(identity: string, statement: string): void {
+  /**
+   * Told that an engine ended with a statement.
+   * @param statement its fingerprint, or the hash of its text
+   * @param rows of the lake that it was about to read
+   */
+  lost(identity: string, statement: string, rows = 0): void {
     const key = `${identity} ${statement}`;
-    const losses = [...(this.#losses.get(key) ?? []), this.#clock.monotonicMs()].slice(-tolerated);
-    this.#losses.set(key, losses);
+    const loss = { atMs: this.#clock.monotonicMs(), rows };
+    this.#losses.set(key, [...(this.#losses.get(key) ?? []), loss].slice(-tolerated));
   }
 
-  /** @throws ServiceError PAYLOAD_TOO_LARGE while a statement is refused */
-  check(identity: string, statement: string): void {
+  /**
+   * @param rows of the lake that it is about to read: less than half of what it read when it ended engines is another try
+   * @throws ServiceError PAYLOAD_TOO_LARGE while a statement is refused
+   */
+  check(identity: string, statement: string, rows = Infinity): void {
     const losses = this.#losses.peek(`${identity} ${statement}`) ?? [];
     const sinceMs = this.#clock.monotonicMs() - withinMs;
-    const recent = losses.filter((atMs) => atMs > sinceMs);
+    const recent = losses.filter(({ atMs }) => atMs > sinceMs);
     const [first] = recent;
-    if (first === undefined || recent.length < tolerated) {
+    const fewest = Math.min(...recent.map((loss) => loss.rows));
+    if (first === undefined || recent.length < tolerated || rows * 2 < fewest) {
       return;
     }
     this.#refused.inc();
-    const minutes = Math.ceil((first - sinceMs) / 60_000);
+    const minutes = Math.ceil((first.atMs - sinceMs) / 60_000);
+    const narrow = fewest > 0 ? ", narrow its time range to less than half of its rows" : "";
     throw new ServiceError(
       "PAYLOAD_TOO_LARGE",
-      `This statement has ended the process that ran it ${tolerated} times within an hour; change it, or try again in ${minutes} minutes.`,
+      `This statement has ended the process that ran it ${tolerated} times within an hour; change more of it than its constants${narrow}, or try again in ${minutes} minutes.`,
     );
   }
 }

@@ -9,10 +9,14 @@ type CountedObject = Pick<Partition, "rowCount" | "minTimeNs" | "maxTimeNs"> & P
 const leastPart = 1 / 16;
 
 /** Rows of objects in the wanted times, as if each object had its rows evenly. */
+export function rowsInTime(objects: readonly CountedObject[]): number {
+  return objects.reduce((sum, object) => sum + object.rowCount * wantedPart(object), 0);
+}
+
+/** The same, as far as it can be relied on. */
 export function rowsWanted(objects: readonly CountedObject[]): number {
   const all = objects.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const wanted = objects.reduce((sum, object) => sum + object.rowCount * wantedPart(object), 0);
-  return Math.max(wanted, all * leastPart);
+  return Math.max(rowsInTime(objects), all * leastPart);
 }
 
 function wantedPart({ minTimeNs: min, maxTimeNs: max, wanted }: CountedObject): number {

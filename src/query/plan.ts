@@ -31,7 +31,7 @@ import type { RolledObjects, TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import { rollupGroups, rollupOf } from "./plan-rollups.js";
-import { rowsWanted } from "./plan-rows.js";
+import { rowsInTime, rowsWanted } from "./plan-rows.js";
 import { readUsage, usageRow } from "./usage.js";
 import type { Inspection } from "./backend/inspect.js";
 import type { ScanBounds } from "./backend/scan-bounds.js";
@@ -73,6 +73,8 @@ interface PlanContext {
 export interface Plan {
   /** Its objects; one that several views read is here once for each. */
   readonly objects: readonly NeededObject[];
+  /** Rows of the lake that it wants, as far as the catalogue tells. */
+  readonly rows: number;
   /**
    * Everything that it reads, once its objects are files.
    * @param withRollups default true; false: rows only, of objects that may not be among `objects`
@@ -139,6 +141,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   const directories = directoriesOf(context, objects);
   return {
     objects: objects.map((object) => object.rollup ?? object),
+    rows: rowsInTime(objects),
     sources: ({ fileOf }, withRollups = true) => ({
       directories,
       files: files.map(({ scan, view, found }) => ({

@@ -1,6 +1,7 @@
 /**
  * Queries of an authenticated caller, over any protocol: describe, and run. In this order: deny list,
- * gate (in turns), a place (fair queue), admin functions, plan, run; and every query is recorded.
+ * gate (in turns), a place (fair queue), admin functions, plan, statements that have ended engines, run; and every query
+ * is recorded.
  */
 import { principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/grants/read-policy.js";
@@ -130,13 +131,15 @@ export class QueryService {
       const inspection = await this.#allowed(statement, first ?? [], record);
       const inspections = [inspection, ...(await this.#inspections.inspectSets(statement, further))];
       place = await queue.acquire(statement.identity, signal);
+      const plans = await this.#plan({ ...statement, signal: place.signal }, inspections, range);
+      const rows = plans.reduce((sum, plan) => sum + plan.rows, 0);
+      lethal.check(statement.identity, inspection.fingerprint, rows);
       const ask = {
         signal: place.signal,
         onLoss: () => {
-          lethal.lost(statement.identity, inspection.fingerprint);
+          lethal.lost(statement.identity, inspection.fingerprint, rows);
         },
       };
-      const plans = await this.#plan({ ...statement, signal: ask.signal }, inspections, range);
       record.partitions = plans.reduce((sum, { objects }) => sum + objects.length, 0);
       // Sets of values often share a plan.
       const objects = [...new Set(plans)].flatMap((plan) => plan.objects);

@@ -41,3 +41,19 @@ it("engines lost far apart are nobody's fault", () => {
   }
   expect(clock.monotonicMs()).toBeGreaterThan(0);
 });
+
+it("a statement that reads less than half of the rows is let through, one that reads more is not", () => {
+  const lethal = new LethalStatements(createManualClock(), createMetrics());
+  const check = (rows?: number) => () => {
+    lethal.check("ann", "s", rows);
+  };
+  lethal.lost("ann", "s", 100);
+  lethal.lost("ann", "s", 100);
+  for (const rows of [undefined, 1000, 100, 50]) {
+    expect(check(rows)).toThrow(/change more of it than its constants, narrow its time range to less than half/u);
+  }
+  expect(check(49)).not.toThrow();
+  lethal.lost("ann", "s", 49);
+  expect(check(49)).toThrow(/2 times/u);
+  expect(check(24)).not.toThrow();
+});

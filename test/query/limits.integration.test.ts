@@ -120,6 +120,29 @@ describe("with four places", () => {
       expect(t.server.probes.health()).toBe(null);
     });
   });
+
+  it("a statement that ended engines runs again over less than half of the rows, however its range is given", async () => {
+    const read = "SELECT lead(severity_number, -9223372036854775808) OVER () AS n FROM log_entries";
+    const within = `${read} WHERE time >= make_timestamp_ns(?) AND time < make_timestamp_ns(?)`;
+    await withServer(places, async ({ t, caller }) => {
+      // All rows are of the ends of an object, which is taken to have them evenly.
+      await addPartition(t.lake, t.sql, {
+        table: "log_entries",
+        audience: "public",
+        rowsSql: "SELECT make_timestamp_ns(i * 10000) AS time, 1 AS severity_number FROM range(2) t(i)",
+      });
+      const again = expect.stringContaining("narrow its time range to less than half of its rows") as unknown;
+      const refused = { status: status.RESOURCE_EXHAUSTED, message: again };
+      expect((await caller.failure(read)).status).toBe(status.INTERNAL);
+      expect(await caller.failure(read, { begin: -5n, end: 20_000n })).toEqual(refused);
+      expect(await caller.failure(read, { begin: 4000n })).toEqual(refused);
+      expect(await caller.rows(read, { begin: 6000n, end: 8000n })).toEqual([]);
+      expect((await caller.failure(within, { parameters: [0n, 9_000_000n] })).status).toBe(status.INTERNAL);
+      expect(await caller.failure(within, { parameters: [0n, 8000n] })).toEqual(refused);
+      expect(await caller.rows(within, { parameters: [6000n, 8000n] })).toEqual([]);
+      expect(await t.gauge("query_lethal_refused_total")).toBe(3);
+    });
+  });
 });
 
 it("the result limit is RESOURCE_EXHAUSTED in words, and spares results that keep to it", async () => {
