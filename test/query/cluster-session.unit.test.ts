@@ -286,10 +286,13 @@ it("keeps away from a cluster that takes connections and says nothing", async ()
   }
 });
 
+/** How long they wait for a sign of life: long enough to connect to a listener on a busy machine. */
+const patienceMs = 500;
+
 it.each([
-  { what: "its first sign of life is waited for in vain", silent: "view", patienceMs: 30, opens: true },
+  { what: "its first sign of life is waited for in vain", silent: "view", patienceMs, opens: true },
   { what: "it has not had the time to say anything", silent: "view", patienceMs: 10_000, opens: false },
-  { what: "it has begun to answer", silent: "rows", patienceMs: 30, opens: false },
+  { what: "it has begun to answer", silent: "rows", patienceMs, opens: false },
 ] as const)("hears from queries that are given up whether a cluster works: $what", async (o) => {
   if (o.silent === "view") {
     onView = () => undefined;
@@ -303,7 +306,7 @@ it.each([
       const stream = impatient.run(statement, { signal: given.signal }, null, () => undefined);
       const reading = read(stream);
       await until(() => methods().filter((method) => method === o.silent).length === i);
-      await sleep(40);
+      await sleep(patienceMs + 40);
       given.abort(new ServiceError("DEADLINE_EXCEEDED"));
       await expect(reading).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
       await stream.ended;
@@ -317,13 +320,13 @@ it.each([
 
 it("counts the question how a cluster reads times, which it did not answer, as its failure", async () => {
   onRows = () => undefined;
-  const impatient = queriesOf(listener.uri, { patienceMs: 30 });
+  const impatient = queriesOf(listener.uri, { patienceMs });
   try {
     for (let i = 1; i <= 3; i++) {
       const given = new AbortController();
       const deciding = impatient.decide(request({}), { signal: given.signal });
       await until(() => methods().filter((method) => method === "rows").length === i);
-      await sleep(40);
+      await sleep(patienceMs + 40);
       given.abort(new ServiceError("DEADLINE_EXCEEDED"));
       await expect(deciding).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
     }
