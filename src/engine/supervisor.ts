@@ -1,11 +1,11 @@
 /**
  * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
  *
- * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open; with
- * none idle another is started, up to the limit. Of those who wait, they are next whose instance has the fewest
- * processes, and one with several leaves the last idle process to whose lake is open in it: many queries of one audience
- * do not delay one of another. Idle ones beyond the spares end after a while. When a process ends, for any reason, its
- * directory is removed, and another is started when needed.
+ * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open, else
+ * one whose own is open elsewhere; with none idle another is started, up to the limit. Of those who wait, they are
+ * next whose instance has the fewest processes, and one with several leaves the last idle process to whose lake is
+ * open in it: many queries of one audience do not delay one of another. Idle ones beyond the spares end after a while.
+ * When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -70,10 +70,8 @@ export type EngineSource = Pick<EngineSupervisor, "lease">;
 interface Engine {
   readonly client: EngineClient;
   readonly directory: string;
-  /** Keys of the instances that it has used, the last one last. */
-  readonly keys: string[];
-  /** Key of the last of them that reads files: of a lake, as somebody may read it. */
-  lake: string | null;
+  /** Keys of its open instances: of one that reads a lake, as somebody may read it, and of one that reads no files. */
+  readonly open: { lake: string | null; none: string | null };
   /** Key of the instance that it is lent for. */
   lentFor: string | null;
   /** Jobs that it has been given. */
@@ -103,12 +101,15 @@ const several = 2;
 const spareAfterMs = 100;
 /** A process that keeps more than this share of DuckDB's memory beyond its own is not used again. */
 const wornShare = 0.25;
-/** Most instances that an engine keeps open (protocol.ts). */
-const keptInstances = 2;
 /** What a process may take beside DuckDB's memory once it is up: V8's heap, stacks of threads, a message under way. */
 const besideBytes = 200 << 20;
 /** What a process needs beside DuckDB's memory, from its start on. */
 export const processBytes = besideBytes + (120 << 20);
+
+/** Where an engine keeps an instance open until it opens another there (protocol.ts). */
+function placeOf({ directories }: Wanted): keyof Engine["open"] {
+  return directories.length > 0 ? "lake" : "none";
+}
 
 /** Keeps, lends and replaces engine processes. */
 export class EngineSupervisor implements Component {
@@ -246,18 +247,8 @@ export class EngineSupervisor implements Component {
     steps: readonly EngineStep[],
     o: JobOptions | undefined,
   ): Promise<JobOutcome> {
-    const { client, keys, directory } = engine;
-    const known = keys.indexOf(instance.key);
-    if (known !== -1) {
-      keys.splice(known, 1);
-    }
-    keys.push(instance.key);
-    if (instance.directories.length > 0) {
-      engine.lake = instance.key;
-    }
-    if (keys.length > keptInstances) {
-      keys.shift();
-    }
+    const { client, open, directory } = engine;
+    open[placeOf(instance)] = instance.key;
     const options: InstanceOptions = {
       ...instance,
       memoryBytes: this.#o.memoryBytes,
@@ -287,8 +278,13 @@ export class EngineSupervisor implements Component {
     const { key } = wanted;
     const idle = this.#idle();
     const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
+    const place = placeOf(wanted);
+    const isElsewhere = ({ open }: Engine): boolean => this.#count((one) => one.open[place] === open[place]) > 1;
     const best =
-      fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
+      fit.find(({ open }) => open[place] === key) ??
+      fit.find(({ open }) => open[place] === null) ??
+      fit.find(isElsewhere) ??
+      fit[0];
     if (best !== undefined && !(idle.length === 1 && this.#leaves(best, wanted, this.#lentFor(key)))) {
       best.lentFor = key;
       return Promise.resolve(best);
@@ -337,13 +333,17 @@ export class EngineSupervisor implements Component {
 
   /** Processes that are lent for an instance. */
   #lentFor(key: string): number {
-    return [...this.#engines].filter(({ lentFor }) => lentFor === key).length;
+    return this.#count(({ lentFor }) => lentFor === key);
+  }
+
+  #count(is: (engine: Engine) => boolean): number {
+    return [...this.#engines].filter(is).length;
   }
 
   /** Whether one who has `lent` processes waits for another than this one, which is the last that is idle. */
-  #leaves({ lake }: Engine, { key, directories }: Wanted, lent: number): boolean {
+  #leaves({ open: { lake } }: Engine, wanted: Wanted, lent: number): boolean {
     const canStart = this.#engines.size < this.#o.engines && this.#startFailures === 0 && this.#retry === null;
-    return canStart && lent >= several && directories.length > 0 && lake !== null && lake !== key;
+    return canStart && lent >= several && placeOf(wanted) === "lake" && lake !== null && lake !== wanted.key;
   }
 
   /** Those who wait with what they have, in the order in which they are served. */
@@ -450,8 +450,7 @@ export class EngineSupervisor implements Component {
     const engine: Engine = {
       client,
       directory,
-      keys: [],
-      lake: null,
+      open: { lake: null, none: null },
       lentFor: null,
       served: 0,
       spent: false,

@@ -50,6 +50,33 @@ describe("engines", () => {
     await Promise.all(more);
   });
 
+  it("are lent first with the lake open, then with one that is open elsewhere", async () => {
+    const other = await start({ engines: 3, spares: 3 });
+    const { signal } = new AbortController();
+    const lease = (instance: typeof many): Promise<EngineLease> => other.engines.lease(instance, signal);
+    const use = async (used: EngineLease, ...instances: (typeof many)[]): Promise<void> => {
+      for (const instance of instances) {
+        await used.run(instance, [serializeStep("SELECT 1")]);
+      }
+    };
+    const [first, second, third] = [lakeInstance(["/first"]), lakeInstance(["/second"]), lakeInstance(["/third"])];
+    const [one, two, three] = [await lease(first), await lease(first), await lease(first)];
+    await use(one, inspectInstance, first, second);
+    await use(two, first, first);
+    await use(three, first);
+    for (const lent of [one, two, three]) {
+      lent.release();
+    }
+    // The first has closed the lake that it had before.
+    const known = await lease(first);
+    expect(known.served).toBe(2);
+    known.release();
+    // It has waited longest, and alone has that lake open.
+    const unknown = await lease(third);
+    expect(unknown.served).toBe(1);
+    unknown.release();
+  });
+
   it("go to one who has several when no other comes up", async () => {
     const entry = await entryFile();
     const other = await start({ engines: 5, spares: 3, entry });
