@@ -15,7 +15,7 @@ import { IconButton, Select } from "../../ui/controls/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
 import { HeatmapPart } from "./heatmap/heatmap-part.js";
-import { aggregations, chartSql, chartUnit, type MetricChart } from "./metric-chart.js";
+import { aggregations, chartSql, chartUnit, type MetricChart, nothingDrawn } from "./metric-chart.js";
 import css from "./metrics-page.module.css";
 
 const pixels = 600;
@@ -102,7 +102,7 @@ function Lines({
       ) : data.times.length === 0 ? (
         <p className={css.said}>{query.stale ? "" : "No points in this time range."}</p>
       ) : !isDrawn(data) ? (
-        <p className={css.said}>Nothing to draw: no value in this time range is a finite number.</p>
+        <p className={css.said}>{nothingDrawn(chart)}</p>
       ) : (
         <TimeChart
           title={`${chart.aggregation} of ${chart.name}`}

@@ -83,6 +83,13 @@ const views: Readonly<Record<MetricKind, string>> = {
 
 const quantiles: Readonly<Record<string, number>> = { p50: 0.5, p95: 0.95, p99: 0.99 };
 
+/** What is said of a chart whose values all are none, or no finite numbers. */
+export function nothingDrawn({ aggregation }: MetricChart): string {
+  return aggregation in quantiles
+    ? "Nothing to draw: histograms that are sent without buckets have no quantiles. Choose mean or rate."
+    : "Nothing to draw: no value in this time range is a finite number.";
+}
+
 /** Rows of time, series and value. */
 export function chartSql(chart: MetricChart, buckets: Buckets, whose: Condition): Condition {
   const { kind, by, name } = chart;

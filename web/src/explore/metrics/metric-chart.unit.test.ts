@@ -1,7 +1,16 @@
 import { expect, it } from "vitest";
 
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { aggregations, chartSql, chartText, chartUnit, kindOf, type MetricKind, parseChart } from "./metric-chart.js";
+import {
+  aggregations,
+  chartSql,
+  chartText,
+  chartUnit,
+  kindOf,
+  type MetricKind,
+  nothingDrawn,
+  parseChart,
+} from "./metric-chart.js";
 
 it.each(Object.keys(aggregations) as MetricKind[])("reads back a chart of a %s", (kind) => {
   for (const aggregation of aggregations[kind]) {
@@ -52,4 +61,10 @@ it("gives rates a unit of their own", () => {
   const chart = { kind: "histogram", aggregation: "rate", by: "", name: "a" } as const;
   expect(chartUnit(chart, "seconds")).toBe("per-second");
   expect(chartUnit({ ...chart, aggregation: "p95" }, "seconds")).toBe("seconds");
+});
+
+it("leads from quantiles that there are none of to what can be drawn", () => {
+  const chart = { kind: "histogram", aggregation: "p95", by: "", name: "a" } as const;
+  expect(nothingDrawn(chart)).toContain("Choose mean or rate.");
+  expect(nothingDrawn({ ...chart, aggregation: "mean" })).not.toContain("mean");
 });

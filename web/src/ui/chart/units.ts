@@ -31,7 +31,7 @@ export function stepsOf(unit: Unit): number[] | null {
   return unit === "bytes" ? Array.from({ length: 60 }, (_, power) => 2 ** power) : null;
 }
 
-/** Of a metric, by its UCUM code. */
+/** Of a metric, by its UCUM code, or by the word that Micrometer sends. */
 export function unitOf(code: string | null): Unit {
   return units.get(code ?? "") ?? "number";
 }
@@ -41,4 +41,8 @@ const units: ReadonlyMap<string, Unit> = new Map([
   ["ns", "nanoseconds"],
   ["ms", "milliseconds"],
   ["s", "seconds"],
+  ["bytes", "bytes"],
+  ["nanoseconds", "nanoseconds"],
+  ["milliseconds", "milliseconds"],
+  ["seconds", "seconds"],
 ]);

@@ -11,6 +11,8 @@ it("has labels of bytes at round numbers, as they are shown", () => {
 
 it.each([
   ["By", "bytes"],
+  ["milliseconds", "milliseconds"],
+  ["bytes", "bytes"],
   ["{request}", "number"],
   ["constructor", "number"],
   [null, "number"],
