@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile }
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ObjectStore, StoredObject } from "../../src/lake/store/object-store.js";
@@ -101,6 +102,27 @@ describe("a file store", () => {
     await Promise.all(puts);
     expect(await readFile(join(root, "t/a/1.parquet"), "utf8")).toBe("first");
     expect(await readFile(join(root, "t/b/2.parquet"), "utf8")).toBe("other");
+  });
+
+  test.each(["fdatasync", "fsync"] as const)("has stored one when its %s has ended, too", async (name) => {
+    const real = fs[name];
+    const held: (() => void)[] = [];
+    const late = (_descriptor: number, done: fs.NoParamCallback): void => {
+      held.push(() => {
+        done(null);
+      });
+    };
+    Object.assign(fs, { [name]: late });
+    syncBuiltinESMExports();
+    try {
+      const put = store.put("t/d/1.parquet", [Buffer.from("1")], true);
+      expect(await Promise.race([put, setTimeout(200, "waits")])).toBe("waits");
+      held[0]?.();
+      await put;
+    } finally {
+      Object.assign(fs, { [name]: real });
+      syncBuiltinESMExports();
+    }
   });
 
   test.each(["fdatasync", "fsync"] as const)("has nothing of one whose %s fails", async (name) => {
