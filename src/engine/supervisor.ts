@@ -1,11 +1,11 @@
 /**
  * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
  *
- * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open, else
- * one whose own is open elsewhere; with none idle another is started, up to the limit. Of those who wait, they are
- * next whose instance has the fewest processes, and one with several leaves the last idle process to whose lake is
- * open in it: many queries of one audience do not delay one of another. Idle ones beyond the spares end after a while.
- * When a process ends, for any reason, its directory is removed, and another is started when needed.
+ * A process is starting, idle, lent or ending. A caller gets an idle one: if possible one with its instance open, else
+ * one whose instance another one has open, too. With none idle another is started, up to the limit. Of those who wait,
+ * they are next whose instance has the fewest processes, and one with several leaves the last idle process to whose
+ * lake is open in it: many queries of one audience do not delay one of another. Idle ones beyond the spares end after a
+ * while. When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";

@@ -67,7 +67,7 @@ export class Inspections {
     const inspection = await this.inspect(statement, parameters);
     onInspected(inspection);
     if (inspection.calls.length > 0) {
-      // They do what they do while the query is planned, before it is known what it reads.
+      // They act while the query is planned, before it is known what it reads.
       lethal.check(identity, inspection.fingerprint);
     }
     if (rule !== null && !inspection.calls.some(({ name }) => denialFunctions.has(name))) {

@@ -64,7 +64,7 @@ export class LethalStatements {
     }
     this.#refused.inc();
     const minutes = Math.ceil((first.atMs - sinceMs) / 60_000);
-    const narrow = fewest > 0 ? ", narrow its time range to less than half of its rows" : "";
+    const narrow = fewest > 0 ? ", narrow its time range until it reads less than half of the rows" : "";
     throw new ServiceError(
       "PAYLOAD_TOO_LARGE",
       `This statement has ended the process that ran it ${tolerated} times within an hour; change more of it than its constants${narrow}, or try again in ${minutes} minutes.`,

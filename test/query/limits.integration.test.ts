@@ -131,7 +131,9 @@ describe("with four places", () => {
         audience: "public",
         rowsSql: "SELECT make_timestamp_ns(i * 10000) AS time, 1 AS severity_number FROM range(2) t(i)",
       });
-      const again = expect.stringContaining("narrow its time range to less than half of its rows") as unknown;
+      const again = expect.stringContaining(
+        "narrow its time range until it reads less than half of the rows",
+      ) as unknown;
       const refused = { status: status.RESOURCE_EXHAUSTED, message: again };
       expect((await caller.failure(read)).status).toBe(status.INTERNAL);
       expect(await caller.failure(read, { begin: -5n, end: 20_000n })).toEqual(refused);

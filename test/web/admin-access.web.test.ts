@@ -554,6 +554,7 @@ it("makes the rows in view of however many own keys, which open their use", asyn
   await grid.getByRole("link", { name: "service 0", exact: true }).waitFor();
   expect(await grid.getAttribute("aria-rowcount")).toBe(String(count + 1));
   expect(await grid.getByRole("row").count()).toBeLessThan(100);
+  await screenshot(page, "own-keys");
   await grid.press("End");
   await grid.getByRole("link", { name: `service ${count - 1}` }).waitFor();
   await grid.press("Enter");

@@ -7,8 +7,8 @@
  * never see a half-written name, because temporary names begin with a dot.
  *
  * The calls are synchronous: a put costs 0.26 ms CPU instead of 0.6 to 0.8 ms through promises, and it
- * runs in a worker thread that has nothing else to do. Only several puts at a time sync beside each other: a commit of the
- * journal is then for all of them. `list`, `remove` and `probe` are asynchronous.
+ * runs in a worker thread that has nothing else to do. Puts that come together sync at the same time, beside the thread,
+ * so that they share commits of the file system's journal. `list`, `remove` and `probe` are asynchronous.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -61,7 +61,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Makes an open file and the names in its directory durable, while the thread does something else. */
+/** Makes an open file and the names in its directory durable; the thread does not wait for it. */
 async function syncBeside(descriptor: number, directory: string): Promise<void> {
   const names = openSync(directory, "r");
   try {

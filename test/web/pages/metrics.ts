@@ -92,6 +92,47 @@ it("shows a steady rate at any zoom, of series that report once a minute and at 
   }
 });
 
+it.each([
+  ["light", 1280],
+  ["dark", 400],
+] as const)(
+  "draws what Micrometer sends: units in words, timers without buckets (%s, %i pixels)",
+  async (theme, width) => {
+    const endMs = Date.now();
+    const nano = (ms: number): string => `${ms}000000`;
+    const times = Array.from({ length: 20 }, (_, i) => ({
+      startTimeUnixNano: nano(endMs - (i + 1) * 15_000),
+      timeUnixNano: nano(endMs - i * 15_000),
+    }));
+    const timers = times.map((time) => ({ ...time, count: "4", sum: 200, bucketCounts: [], explicitBounds: [] }));
+    const memory = times.map((time) => ({ ...time, asDouble: 64 << 20 }));
+    const metrics = [
+      { name: `timer.${theme}`, unit: "milliseconds", histogram: { aggregationTemporality: 1, dataPoints: timers } },
+      { name: `memory.${theme}`, unit: "bytes", gauge: { dataPoints: memory } },
+    ];
+    await app.send("/v1/metrics", { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+    const charts = [
+      ["gauge", "avg", "service_name", `memory.${theme}`],
+      ["histogram", "p95", "service_name", `timer.${theme}`],
+    ];
+    const query = new URLSearchParams(charts.map((chart): [string, string] => ["chart", JSON.stringify(chart)]));
+    const page = await app.open(`/metrics?${query.toString()}`, { theme, width });
+    await page
+      .getByRole("region", { name: `memory.${theme}` })
+      .getByText("64 MiB")
+      .first()
+      .waitFor();
+    const timer = page.getByRole("region", { name: `timer.${theme}` });
+    await timer.getByText("choose mean or rate.").waitFor();
+    await timer.scrollIntoViewIfNeeded();
+    await screenshot(page, `micrometer-${theme}-${width}`);
+    await timer.getByRole("combobox", { name: /^Shown of/ }).click();
+    await page.getByRole("option", { name: "mean" }).click();
+    await timer.getByText("50 ms").first().waitFor();
+    expect(await timer.getByText("choose mean or rate.").count()).toBe(0);
+  },
+);
+
 it("leads from a large value to its trace", async () => {
   const chart = JSON.stringify(["histogram", "p99", "", "http.server.request.duration"]);
   const page = await app.open(`/metrics?${new URLSearchParams({ chart }).toString()}`);

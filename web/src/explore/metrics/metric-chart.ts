@@ -86,7 +86,7 @@ const quantiles: Readonly<Record<string, number>> = { p50: 0.5, p95: 0.95, p99: 
 /** What is said of a chart whose values all are none, or no finite numbers. */
 export function nothingDrawn({ aggregation }: MetricChart): string {
   return aggregation in quantiles
-    ? "Nothing to draw: histograms that are sent without buckets have no quantiles. Choose mean or rate."
+    ? "Nothing to draw: no quantile is a finite number. Histograms without buckets have none: choose mean or rate."
     : "Nothing to draw: no value in this time range is a finite number.";
 }
 

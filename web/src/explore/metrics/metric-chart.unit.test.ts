@@ -65,6 +65,6 @@ it("gives rates a unit of their own", () => {
 
 it("leads from quantiles that there are none of to what can be drawn", () => {
   const chart = { kind: "histogram", aggregation: "p95", by: "", name: "a" } as const;
-  expect(nothingDrawn(chart)).toContain("Choose mean or rate.");
+  expect(nothingDrawn(chart)).toContain("choose mean or rate.");
   expect(nothingDrawn({ ...chart, aggregation: "mean" })).not.toContain("mean");
 });
