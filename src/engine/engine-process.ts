@@ -4,8 +4,8 @@
  *
  * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of private writable
  * memory, which is what the server limits as soon as it is up (RLIMIT_DATA, stacks of threads included), two instances
- * of two threads take 32 MB, and 9 MB more each for a further thread; that for rows in place, which has one, 3 MB: give
- * it 130 MB beside the memory of DuckDB.
+ * of two threads take 32 MB, and 9 MB more each for a further thread, nearly all of it address space; that for rows in
+ * place, which has one, 3 MB: give it 130 MB beside the memory of DuckDB.
  * What it has before is V8's: 120 MB, and from Node.js 24 on a gigabyte of address space for code. A statement that asks
  * for more ends as DuckDB's "Out of Memory Error", or the process ends. After a large job it gives back what it took: of
  * 550 to 830 MB 140 to 300 are left (a sort, texts of gigabytes, 100,000 constants). DuckDB's allocator alone would keep

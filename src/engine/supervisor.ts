@@ -103,6 +103,11 @@ const spareAfterMs = 100;
 const wornShare = 0.25;
 /** What a process may take beside DuckDB's memory once it is up: V8's heap, stacks of threads, a message under way. */
 const besideBytes = 200 << 20;
+/**
+ * Address space for the stacks that each of DuckDB's threads beyond two has in the two instances of a process. The system's
+ * limit counts it, but next to nothing of it is ever memory.
+ */
+const stackBytes = 17 << 20;
 /** What a process needs beside DuckDB's memory, from its start on. */
 export const processBytes = besideBytes + (120 << 20);
 
@@ -118,6 +123,8 @@ export class EngineSupervisor implements Component {
   readonly #entry: string;
   readonly #idleMs: number;
   readonly #systemLimits: boolean;
+  /** What the system lets a process have beside DuckDB's memory. */
+  readonly #besideBytes: number;
   readonly #engines = new Set<Engine>();
   readonly #waiting = new Set<Waiter>();
   /** Starts and ends of processes, none of which rejects. */
@@ -150,6 +157,7 @@ export class EngineSupervisor implements Component {
     this.#entry = o.entry ?? fileURLToPath(new URL("./engine-process.js", import.meta.url));
     this.#idleMs = o.idleMs ?? 60_000;
     this.#systemLimits = o.systemLimits ?? process.platform === "linux";
+    this.#besideBytes = besideBytes + Math.max(0, o.threads - 2) * stackBytes;
     setMaxListeners(0, this.#stopping.signal);
     const { metrics } = o;
     const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
@@ -431,7 +439,7 @@ export class EngineSupervisor implements Component {
       client = await EngineClient.start({
         entry: this.#entry,
         directory,
-        dataBytes: this.#systemLimits ? this.#o.memoryBytes + besideBytes : null,
+        dataBytes: this.#systemLimits ? this.#o.memoryBytes + this.#besideBytes : null,
         readyMs,
         interruptMs: this.#o.interruptMs ?? 2000,
         signal: this.#stopping.signal,
@@ -549,7 +557,7 @@ export class EngineSupervisor implements Component {
 
   /** Address space counts, used or not. The next user should not pay for the last. */
   #isWorn({ client }: Engine): boolean {
-    const limit = client.ownBytes + this.#o.memoryBytes * wornShare + besideBytes;
+    const limit = client.ownBytes + this.#o.memoryBytes * wornShare + this.#besideBytes;
     return this.#systemLimits && dataSegmentBytes(client.pid) > limit;
   }
 

@@ -150,6 +150,7 @@ async function startQueries(
     memoryBytes: config.queryMemoryBytes,
     processBytes,
     machineBytes: machineMemory(),
+    cores: availableParallelism(),
   });
   const engines = await scope.start("engines", () => startEngines(sizing, tempDirectory, o));
   const backend = new EngineBackend({
@@ -242,7 +243,7 @@ function startEngines(
     memoryBytes: sizing.memoryBytes,
     tempBytes: config.queryTempBytes,
     tempDirectory,
-    threads: availableParallelism(),
+    threads: sizing.threads,
     logger,
     metrics,
   });

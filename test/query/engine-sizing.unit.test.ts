@@ -8,6 +8,7 @@ const machine: SizingOptions = {
   memoryBytes: null,
   processBytes: 320 << 20,
   machineBytes: 32 * gib,
+  cores: 4,
 };
 
 function together(o: SizingOptions): number {
@@ -32,6 +33,15 @@ describe("engine processes", () => {
 
   it("are as many and as large as they are set", () => {
     const o = { ...machine, memoryBytes: 5 * gib, machineBytes: gib };
-    expect(sizeEngines(o)).toEqual({ queries: 16, inspections: 2, memoryBytes: 5 * gib });
+    expect(sizeEngines(o)).toEqual({ queries: 16, inspections: 2, memoryBytes: 5 * gib, threads: 4 });
+  });
+
+  it.each([
+    ["all of few cores", { cores: 2 }, 2],
+    ["no more of 64 cores than its memory lasts for", { cores: 64 }, 9],
+    ["one, at the least memory", { cores: 64, memoryBytes: 64 << 20 }, 1],
+    ["all of 64 cores, at the most memory", { cores: 64, machineBytes: 512 * gib }, 64],
+  ])("have threads: %s", (_, o, threads) => {
+    expect(sizeEngines({ ...machine, ...o }).threads).toBe(threads);
   });
 });

@@ -357,7 +357,7 @@ export const options = {
     kind: bytes(64 * MiB, 1024 * GiB),
     default: null,
     roles: ["analytics"],
-    help: "Memory of one query; its process takes 320 MiB more. Unset: all queries together stay below half of the machine's memory, from 2.25 GiB of it on.",
+    help: "Memory of one query; its process takes 320 MiB more. A query has a thread for each 64 MiB of it, and no more than there are cores. Unset: all queries together stay below half of the machine's memory, from 2.25 GiB of it on.",
   }),
   SVC_QUERY_TEMP_BYTES: row({
     kind: bytes(0, 16_384 * GiB),
