@@ -27,7 +27,7 @@ type AccessOperationId = Exclude<StoredOperationId, WebOperationId | keyof typeo
 export const accessHandlers: Handlers<AccessOperationId> = {
   listUsage,
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
-  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),
+  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, context),
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
   async mintAnalyticsKey({ body }, context) {
     const key = await context.transaction((tx) => mintAnalyticsAudited(tx, context, body.name));
@@ -38,7 +38,7 @@ export const accessHandlers: Handlers<AccessOperationId> = {
       minted: { table: "analytics_api_keys", keyId },
     };
   },
-  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, false, context),
+  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, context),
   revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
   createGrant: async ({ body }, context) => created(await context.transaction((tx) => createGrant(tx, context, body))),
   listGrants: async ({ query }, { read }) => ok(await read((sql) => selectGrants(sql, query))),
@@ -120,12 +120,11 @@ function audienceOf(body: OperationInput<"mintIngestionKey">["body"], caller: Ca
 
 async function listKeys(
   table: KeyTable,
-  query: OperationInput<"listAnalyticsKeys">["query"],
-  includeUsage: boolean,
-  { read }: Context,
+  query: OperationInput<"listAnalyticsKeys">["query"] & Partial<OperationInput<"listIngestionKeys">["query"]>,
+  { read, caller }: Context,
 ): Promise<Result> {
-  const { limit, offset, include_revoked: includeRevoked } = query;
-  const page = { limit, offset, includeRevoked, includeUsage };
+  const { limit, offset, include_revoked: includeRevoked, include_usage: includeUsage = false, mine = false } = query;
+  const page = { limit, offset, includeRevoked, includeUsage, owner: mine ? caller : null };
   return { status: 200, json: await read((sql) => selectKeysJson(sql, table, page)) };
 }
 

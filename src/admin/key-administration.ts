@@ -3,6 +3,7 @@ import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/text/uuid.js";
 import { appendAudit, appendAudits, type Author } from "../auth/audit.js";
+import type { Caller } from "../auth/caller.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
 import { deleteGrantsOf } from "./grant-administration.js";
 import { type KeyTable, mintAnalyticsKey, type MintedKey } from "../auth/keys/keys.js";
@@ -16,6 +17,8 @@ interface KeyPage {
   readonly includeRevoked: boolean;
   /** Adds `usage_24h` to the rows; only ingestion keys are counted. */
   readonly includeUsage: boolean;
+  /** Only keys that this caller minted; null: all. */
+  readonly owner: Caller | null;
 }
 
 /** Mints under a grant. @throws ServiceError FORBIDDEN when the grant is gone. */
@@ -53,13 +56,14 @@ export async function mintAnalyticsAudited(tx: TransactionSql, by: Author, name:
 
 /**
  * A page of keys as the text of a JSON array (AnalyticsKey or IngestionKey of the OpenAPI document), newest first, by
- * the index on the time of creation of all keys or of the live ones; never the key or its hash. Postgres writes the
+ * the index on the time of creation of all keys or of the live ones, or on who minted them; never the key or its hash. Postgres writes the
  * JSON, whole rows at a time: turning 500 rows into objects and those into text took five times the CPU, and naming
  * each member to Postgres half as much again. `usage_24h` adds up the present hour and the 23 before it, which the
  * primary key of `api_key_usage` holds: it is read without the table.
  */
 export async function selectKeysJson(sql: SqlOrTransaction, table: KeyTable, page: KeyPage): Promise<string> {
-  const ofLive = page.includeRevoked ? sql`` : sql`where revoked_at is null`;
+  const ofLive = page.includeRevoked ? sql`` : sql`and revoked_at is null`;
+  const ofOwner = page.owner === null ? sql`` : sql`and created_by = ${page.owner.name}`;
   const audience = table === "ingestion_api_keys" ? sql`, audience` : sql``;
   const usage = page.includeUsage ? sql`, u as usage_24h` : sql``;
   const counts = page.includeUsage
@@ -81,7 +85,7 @@ export async function selectKeysJson(sql: SqlOrTransaction, table: KeyTable, pag
         k.revoked_by ${audience} ${usage}
       from (
         select key_id, name, created_at, created_by, last_used_at, revoked_at, revoked_by ${audience}
-        from ${sql(table)} ${ofLive}
+        from ${sql(table)} where true ${ofLive} ${ofOwner}
         order by created_at desc, key_id
         limit ${page.limit} offset ${page.offset}
       ) k ${counts}

@@ -561,6 +561,25 @@ it("makes the rows in view of however many own keys, which open their use", asyn
   await page.waitForURL(`**/admin/usage?key=key-${count - 1}`);
 });
 
+it("asks the server for an administrator's own keys, and says where there are more than it shows", async () => {
+  const page = await app.open("/");
+  await page.route("**/api/ingestion-api-keys?*mine=true*", (route) => {
+    const offset = Number(new URL(route.request().url()).searchParams.get("offset"));
+    const json = Array.from({ length: 500 }, (_, at) => ({
+      key_id: `key-${offset + at}`,
+      name: `service ${offset + at}`,
+      audience: "public",
+      last_used_at: null,
+    }));
+    return route.fulfill({ json });
+  });
+  await page.goto(`${app.url}/audiences`);
+  const own = page.getByRole("region", { name: "Your ingestion keys" });
+  await own.getByText(/^The newest 20,000 live ones that you minted/).waitFor();
+  expect(await own.getByRole("grid").getAttribute("aria-rowcount")).toBe("20001");
+  await screenshot(page, "own-keys-admin");
+});
+
 it("shows who is no administrator any more what is for them, at once", async () => {
   const admin = await app.open("/admin/groups?open=admins");
   await callApi(admin, "POST", "api/groups/admins/members", { member: "user:guest@localhost" });

@@ -166,6 +166,7 @@ export const operations = {
       ...page,
       include_revoked: includeRevoked,
       include_usage: queryBoolean(false, "whether rows hold usage_24h, their use in the last day"),
+      mine: queryBoolean(false, "only those that the caller minted"),
     },
     responses: { 200: many("the keys, without their cleartext", "IngestionKey") },
   }),

@@ -212,6 +212,19 @@ describe("lists", () => {
     expect(await names(`${path}?limit=500&include_revoked=false`)).toHaveLength(350);
   });
 
+  it("mine leaves those that the caller minted", async () => {
+    await mint({ name: "own", audience: "fields" });
+    await t.web.database.sql`
+      insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience)
+      values (${unknownId}, sha256('other'), 'theirs', 'ann@example.com', 'fields')`;
+    const list = async (query: string): Promise<string[]> =>
+      (await t.as(t.admin, "GET", `${ingestion}?${query}`)).json.map((row: { name: string }) => row.name);
+    expect((await list("mine=false")).toSorted()).toEqual(["own", "theirs"]);
+    expect(await list("mine=true")).toEqual(["own"]);
+    expect(await list("mine=true&include_revoked=false&include_usage=true")).toEqual(["own"]);
+    expect((await t.as(t.admin, "GET", `${analytics}?mine=true`)).status).toBe(400);
+  });
+
   it("rows have exactly the documented fields, and never the hash", async () => {
     const [row] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: t.ann })).json;
     const common = ["key_id", "name", "created_at", "created_by", "last_used_at", "revoked_at", "revoked_by"];

@@ -7,12 +7,12 @@ import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import type { IngestionKey, UsageRow } from "../../api/wire.js";
 import { serverNow } from "../../api/server-clock.js";
-import { formatBytes } from "../../ui/format.js";
+import { formatBytes, formatNumber } from "../../ui/format.js";
 import { Skeleton } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { rowPixels } from "../../ui/table/use-rows.js";
-import { listAll } from "../api.js";
+import { listAll, mostRows } from "../api.js";
 import { AdminError, NotAnew } from "../form.js";
 import { numberColumn, textColumn, timeColumn } from "../list-page.js";
 import css from "./own-keys.module.css";
@@ -39,7 +39,7 @@ interface OwnKeysState {
 }
 
 export function useOwnKeys(): OwnKeysState {
-  const { isAdmin, email, subject } = usePerson();
+  const { isAdmin } = usePerson();
   const { data, error, refetch } = useQuery({
     queryKey: ["admin", "ingestion-keys", "own"],
     queryFn: async ({ signal }): Promise<readonly OwnKey[]> => {
@@ -47,15 +47,14 @@ export function useOwnKeys(): OwnKeysState {
       const [use, listed] = await Promise.all([
         call<readonly UsageRow[]>("api/usage", { query: { begin, step: "all", mine: true }, signal }),
         isAdmin
-          ? listAll<IngestionKey>("api/ingestion-api-keys", { include_revoked: false }, signal)
+          ? listAll<IngestionKey>("api/ingestion-api-keys", { include_revoked: false, mine: true }, signal)
           : Promise.resolve(null),
       ]);
       const used = sums(use);
       if (listed === null) {
         return [...used.values()].toSorted((a, b) => (b.lastUsed ?? "").localeCompare(a.lastUsed ?? ""));
       }
-      const isOwn = ({ created_by: by }: IngestionKey): boolean => by === email || by === subject;
-      return listed.filter(isOwn).map(({ key_id: keyId, name, audience, last_used_at: lastUsed }) => {
+      return listed.map(({ key_id: keyId, name, audience, last_used_at: lastUsed }) => {
         const { requests = 0, bytes = 0 } = used.get(keyId) ?? {};
         return { keyId, name, audience, requests, bytes, lastUsed };
       });
@@ -84,13 +83,14 @@ function sums(use: readonly UsageRow[]): ReadonlyMap<string, OwnKey> {
 export function OwnKeys({ own }: { readonly own: OwnKeysState }): ReactElement {
   const { isAdmin } = usePerson();
   const { keys, error } = own;
+  const isCut = keys !== undefined && keys.length >= mostRows;
   return (
     <section className={css.own} aria-labelledby="own-keys">
       <div className={css.head}>
         <h2 id="own-keys">Your ingestion keys</h2>
         <span>
           {isAdmin
-            ? `Live ones that you minted, with their use in the last ${days} days`
+            ? `${isCut ? `The newest ${formatNumber(mostRows)} live` : "Live"} ones that you minted, with their use in the last ${days} days`
             : `Those that were used in the last ${days} days; administrators see the others`}
         </span>
       </div>
