@@ -81,6 +81,12 @@ const views: Readonly<Record<MetricKind, string>> = {
   exponential_histogram: "histogram_increases",
 };
 
+/** What rows of the kind have; a name may have points of several. */
+const columns: Readonly<Partial<Record<MetricKind, string>>> = {
+  histogram: "histogram",
+  exponential_histogram: "exp_histogram",
+};
+
 const quantiles: Readonly<Record<string, number>> = { p50: 0.5, p95: 0.95, p99: 0.99 };
 
 /** What is said of a chart whose values all are none, or no finite numbers. */
@@ -99,7 +105,7 @@ export function chartSql(chart: MetricChart, buckets: Buckets, whose: Condition)
       : by === "service_name"
         ? { sql: "coalesce(service_name, 'unknown_service')", parameters: [] }
         : { sql: "coalesce(attr(properties, ?), '(none)')", parameters: [by] };
-  const only = kind === "histogram" ? " AND histogram IS NOT NULL" : "";
+  const only = columns[kind] === undefined ? "" : ` AND ${columns[kind]} IS NOT NULL`;
   const rows = `FROM ${views[kind]} WHERE name = ? AND ${whose.sql}${only}`;
   return {
     sql: isSpread(chart)

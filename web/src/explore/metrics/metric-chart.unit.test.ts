@@ -63,6 +63,15 @@ it("gives rates a unit of their own", () => {
   expect(chartUnit({ ...chart, aggregation: "p95" }, "seconds")).toBe("seconds");
 });
 
+it("draws of a name that has points of several kinds those of its own", () => {
+  const whose = { sql: "true", parameters: [] };
+  const buckets = bucketsOf({ beginMs: 0, endMs: 3_600_000 }, 240);
+  const sql = (kind: MetricKind): string =>
+    chartSql({ kind, aggregation: "rate", by: "", name: "a" }, buckets, whose).sql;
+  expect(sql("histogram")).toContain("AND histogram IS NOT NULL");
+  expect(sql("exponential_histogram")).toContain("AND exp_histogram IS NOT NULL");
+});
+
 it("leads from quantiles that there are none of to what can be drawn", () => {
   const chart = { kind: "histogram", aggregation: "p95", by: "", name: "a" } as const;
   expect(nothingDrawn(chart)).toContain("choose mean or rate.");
