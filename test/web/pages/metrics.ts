@@ -133,6 +133,56 @@ it.each([
   },
 );
 
+it.each([
+  ["histogram", "bounds", "light", 1280],
+  ["exponential_histogram", "zero thresholds", "dark", 400],
+] as const)(
+  "draws quantiles of the others where those of one service cannot be added up (%s)",
+  async (kind, differ, theme, width) => {
+    const endMs = Date.now();
+    const name = `changed.${kind}`;
+    const buckets = (isOther: boolean): object =>
+      kind === "histogram"
+        ? { bucketCounts: ["0", "4", "0"], explicitBounds: isOther ? [10, 30] : [10, 20] }
+        : { scale: 0, zeroThreshold: isOther ? 0.1 : 0, positive: { offset: 4, bucketCounts: ["4"] } };
+    const points = (changed: boolean): object[] =>
+      Array.from({ length: 40 }, (_, i) => [i, i + 0.5])
+        .flat()
+        .map((ago) => ({
+          startTimeUnixNano: `${endMs - (ago + 1) * 15_000}000000`,
+          timeUnixNano: `${endMs - ago * 15_000}000000`,
+          count: "4",
+          sum: 60,
+          ...buckets(changed && (ago < 10 || (ago % 1 !== 0 && ago < 13))),
+        }));
+    for (const service of ["steady", "changed"]) {
+      const dataPoints = points(service === "changed");
+      const data = { aggregationTemporality: 1, dataPoints };
+      const metric = {
+        name,
+        unit: "s",
+        ...(kind === "histogram" ? { histogram: data } : { exponentialHistogram: data }),
+      };
+      const attributes = [{ key: "service.name", value: { stringValue: service } }];
+      await app.send("/v1/metrics", {
+        resourceMetrics: [{ resource: { attributes }, scopeMetrics: [{ metrics: [metric] }] }],
+      });
+    }
+    const query = new URLSearchParams({ chart: JSON.stringify([kind, "p95", "service_name", name]), from: "now-15m" });
+    const page = await app.open(`/metrics?${query.toString()}&to=now`, { theme, width });
+    const region = page.getByRole("region", { name });
+    await region
+      .getByText(new RegExp(`^No p95 of changed in \\d steps?: .*different ${differ} cannot be added up`))
+      .waitFor();
+    await region.getByRole("img").first().waitFor();
+    for (const service of ["steady", "changed"]) {
+      await region.getByRole("row").filter({ hasText: service }).getByText(/\d s$/).first().waitFor();
+    }
+    expect(await region.getByRole("alert").count()).toBe(0);
+    await screenshot(page, `mixed-${kind}`);
+  },
+);
+
 it("leads from a large value to its trace", async () => {
   const chart = JSON.stringify(["histogram", "p99", "", "http.server.request.duration"]);
   const page = await app.open(`/metrics?${new URLSearchParams({ chart }).toString()}`);

@@ -4,6 +4,7 @@ import { X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { cellsOf } from "../../api/cells.js";
+import type { QueryResult } from "../../api/query.js";
 import type { Condition } from "../../ui/filters/filters.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
@@ -15,7 +16,7 @@ import { IconButton, Select } from "../../ui/controls/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
 import { HeatmapPart } from "./heatmap/heatmap-part.js";
-import { aggregations, chartSql, chartUnit, type MetricChart, nothingDrawn } from "./metric-chart.js";
+import { aggregations, chartSql, chartUnit, type MetricChart, mixedWords, nothingDrawn } from "./metric-chart.js";
 import css from "./metrics-page.module.css";
 
 const pixels = 600;
@@ -91,6 +92,7 @@ function Lines({
     const found = toSeries(result, { time: "time", value: "value", name: chart.by === "" ? null : "series" });
     return withHoles(found);
   }, [result, chart.by]);
+  const mixed = useMemo(() => (result === null ? null : mixedWords(chart, mixedOf(result))), [result, chart]);
   return (
     <>
       <LoadingLine running={query.running} />
@@ -102,7 +104,9 @@ function Lines({
       ) : data.times.length === 0 ? (
         <p className={css.said}>{query.stale ? "" : "No points in this time range."}</p>
       ) : !isDrawn(data) ? (
-        <p className={css.said}>{nothingDrawn(chart)}</p>
+        mixed === null ? (
+          <p className={css.said}>{nothingDrawn(chart)}</p>
+        ) : null
       ) : (
         <TimeChart
           title={`${chart.aggregation} of ${chart.name}`}
@@ -114,8 +118,22 @@ function Lines({
           stale={query.stale}
         />
       )}
+      {mixed === null ? null : <p className={css.said}>{mixed}</p>}
     </>
   );
+}
+
+/** Series, with how many of their steps have no quantile. */
+function mixedOf(result: QueryResult): ReadonlyMap<string, number> {
+  const { value, text } = cellsOf(result);
+  const counts = new Map<string, number>();
+  for (let row = 0; row < result.rows; row++) {
+    if (value("mixed", row) === true) {
+      const series = text("series", row);
+      counts.set(series, (counts.get(series) ?? 0) + 1);
+    }
+  }
+  return counts;
 }
 
 const asked = ({ sql, parameters }: Condition): [string, Pick<Condition, "parameters">] => [sql, { parameters }];

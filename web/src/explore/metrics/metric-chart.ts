@@ -2,6 +2,7 @@
 import type { Condition } from "../../ui/filters/filters.js";
 import type { Buckets } from "../../ui/chart/buckets.js";
 import type { Unit } from "../../ui/chart/units.js";
+import { formatCount, formatNumber } from "../../ui/format.js";
 import { type Scale, scales } from "./heatmap/scale.js";
 
 /** What the points of a metric are, as far as charts differ. */
@@ -96,7 +97,28 @@ export function nothingDrawn({ aggregation }: MetricChart): string {
     : "Nothing to draw: no value in this time range is a finite number.";
 }
 
-/** Rows of time, series and value. */
+/** Most series that are named. */
+const mostNamed = 3;
+
+/** Of series with steps whose histograms cannot be added up, each with their number; null: there is none. */
+export function mixedWords({ kind, aggregation, by }: MetricChart, mixed: ReadonlyMap<string, number>): string | null {
+  if (mixed.size === 0) {
+    return null;
+  }
+  const named = [...mixed].slice(0, mostNamed).map(([series, count]) => {
+    const steps = `in ${formatCount(count, "step")}`;
+    return by === "" ? steps : `of ${series} ${steps}`;
+  });
+  const others = mixed.size > mostNamed ? [`of ${formatNumber(mixed.size - mostNamed)} more`] : [];
+  const differ = kind === "histogram" ? "bounds" : "zero thresholds";
+  const instead = by === "service_name" ? "Choose" : "Draw them by service, or choose";
+  return (
+    `No ${aggregation} ${[...named, ...others].join(", ")}: histograms of different ${differ} cannot be added up. ` +
+    `${instead} mean, rate or heatmap.`
+  );
+}
+
+/** Rows of time, series and value, and of a quantile whether it is null because its histograms are mixed. */
 export function chartSql(chart: MetricChart, buckets: Buckets, whose: Condition): Condition {
   const { kind, by, name } = chart;
   const series =
@@ -156,9 +178,15 @@ FROM parts GROUP BY bucket, line ORDER BY time`;
 function valueSql({ kind, aggregation }: MetricChart): string {
   const quantile = quantiles[aggregation];
   if (quantile !== undefined) {
-    return kind === "histogram"
-      ? `histogram_quantile(${quantile}, histogram_merge(histogram))`
-      : `exp_histogram_quantile(${quantile}, exp_histogram_merge(exp_histogram))`;
+    const [merged, must] =
+      kind === "histogram"
+        ? [`histogram_quantile(${quantile}, histogram_merge(histogram))`, "hash(histogram.explicit_bounds)"]
+        : [
+            `exp_histogram_quantile(${quantile}, exp_histogram_merge(exp_histogram))`,
+            "coalesce(exp_histogram.zero_threshold, 0)",
+          ];
+    // What a merge refuses would fail the query, and with it the steps and series that are right.
+    return `min(${must}) <> max(${must}) AS mixed, CASE WHEN NOT mixed THEN ${merged} END`;
   }
   switch (aggregation) {
     case "mean":

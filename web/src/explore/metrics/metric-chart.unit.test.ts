@@ -8,6 +8,7 @@ import {
   chartUnit,
   kindOf,
   type MetricKind,
+  mixedWords,
   nothingDrawn,
   parseChart,
 } from "./metric-chart.js";
@@ -61,6 +62,18 @@ it("gives rates a unit of their own", () => {
   const chart = { kind: "histogram", aggregation: "rate", by: "", name: "a" } as const;
   expect(chartUnit(chart, "seconds")).toBe("per-second");
   expect(chartUnit({ ...chart, aggregation: "p95" }, "seconds")).toBe("seconds");
+});
+
+it("says of which series there is no quantile, and what to do", () => {
+  const chart = { kind: "histogram", aggregation: "p95", by: "service_name", name: "a" } as const;
+  expect(mixedWords(chart, new Map())).toBeNull();
+  const many = new Map(["a", "b", "c", "d", "e"].map((series, at) => [series, at + 1]));
+  expect(mixedWords(chart, many)).toBe(
+    "No p95 of a in 1 step, of b in 2 steps, of c in 3 steps, of 2 more: histograms of different bounds cannot be added up. Choose mean, rate or heatmap.",
+  );
+  expect(mixedWords({ ...chart, kind: "exponential_histogram", by: "" }, new Map([["", 2]]))).toBe(
+    "No p95 in 2 steps: histograms of different zero thresholds cannot be added up. Draw them by service, or choose mean, rate or heatmap.",
+  );
 });
 
 it("draws of a name that has points of several kinds those of its own", () => {
