@@ -85,64 +85,72 @@ function spread(bucket: Bin, count: number, bins: readonly Bin[], put: (bin: num
   }
 }
 
-/** Buckets at the scale of the coarsest step, or at a coarser one: two neighbours make one of the next scale. */
+/**
+ * Buckets at the scale of their step, or at a coarser one where bins would be too many: two neighbours make one of the
+ * next scale. Those of a coarser step are spread evenly over the finer bins that they meet.
+ */
 export function exponentialHeatmap(steps: readonly ExponentialStep[]): Heatmap {
-  const least = steps.reduce((found, { scale }) => Math.min(found, scale), Infinity);
-  let scale = least;
-  let [positive, negative] = [rangeOf(steps, "positive", scale), rangeOf(steps, "negative", scale)];
-  while (positive.count + negative.count > maxBins - 1) {
+  let scale = steps.reduce((found, step) => Math.max(found, step.scale), -Infinity);
+  let [positive, negative] = [edgesOf(steps, "positive", scale), edgesOf(steps, "negative", scale)];
+  while (positive.length + negative.length > maxBins) {
     scale--;
-    [positive, negative] = [rangeOf(steps, "positive", scale), rangeOf(steps, "negative", scale)];
+    [positive, negative] = [edgesOf(steps, "positive", scale), edgesOf(steps, "negative", scale)];
   }
-  const bound = (index: number): number => 2 ** (index * 2 ** -scale);
+  const bound = (edge = 0): number => 2 ** (edge * 2 ** -scale);
   const zero = steps.reduce((most, { zeroThreshold }) => Math.max(most, zeroThreshold), 0);
-  const bins: Bin[] = [
-    ...Array.from({ length: negative.count }, (_, at) => {
-      const index = negative.first + negative.count - 1 - at;
-      return { low: -bound(index + 1), high: -bound(index) };
-    }),
-    { low: -zero, high: zero },
-    ...Array.from({ length: positive.count }, (_, at) => ({
-      low: bound(positive.first + at),
-      high: bound(positive.first + at + 1),
-    })),
-  ];
+  const below = negative.slice(1).map((edge, at) => ({ low: -bound(edge), high: -bound(negative[at]) }));
+  const above = positive.slice(1).map((edge, at) => ({ low: bound(positive[at]), high: bound(edge) }));
   return filled(
-    bins,
+    [...below.toReversed(), { low: -zero, high: zero }, ...above],
     steps.map((step) => ({
       timeMs: step.timeMs,
       add: (put) => {
-        const index = (own: number): number => Math.floor(own / 2 ** (step.scale - scale));
-        step.negative.forEach((count, at) =>
-          put(negative.count - 1 - (index(step.negativeOffset + at) - negative.first), count),
-        );
-        put(negative.count, step.zeroCount);
-        step.positive.forEach((count, at) =>
-          put(negative.count + 1 + index(step.positiveOffset + at) - positive.first, count),
-        );
+        spreadOver(negative, bucketsOf(step, "negative", scale), (at, count) => put(below.length - 1 - at, count));
+        put(below.length, step.zeroCount);
+        spreadOver(positive, bucketsOf(step, "positive", scale), (at, count) => put(below.length + 1 + at, count));
       },
     })),
   );
 }
 
-/** The buckets with values at a scale. */
-function rangeOf(
-  steps: readonly ExponentialStep[],
-  sign: "positive" | "negative",
-  scale: number,
-): { readonly first: number; readonly count: number } {
-  let first = Infinity;
-  let last = -Infinity;
-  for (const step of steps) {
-    step[sign].forEach((count, at) => {
-      if (count > 0) {
-        const index = Math.floor((step[`${sign}Offset`] + at) / 2 ** (step.scale - scale));
-        first = Math.min(first, index);
-        last = Math.max(last, index);
-      }
-    });
+/** A bucket with values; its ends are numbers of bounds at some scale. */
+interface ExponentialBucket {
+  readonly low: number;
+  readonly high: number;
+  readonly count: number;
+}
+
+/** @param scale of the numbers; finer buckets are brought to it */
+function bucketsOf(step: ExponentialStep, sign: Sign, scale: number): readonly ExponentialBucket[] {
+  const shift = step.scale - scale;
+  const width = 2 ** Math.max(0, -shift);
+  return step[sign].flatMap((count, at) => {
+    const low = Math.floor((step[`${sign}Offset`] + at) / 2 ** Math.max(0, shift)) * width;
+    return count > 0 ? [{ low, high: low + width, count }] : [];
+  });
+}
+
+type Sign = "positive" | "negative";
+
+/** The ends of all buckets with values, ascending. */
+function edgesOf(steps: readonly ExponentialStep[], sign: Sign, scale: number): readonly number[] {
+  const ends = steps.flatMap((step) => bucketsOf(step, sign, scale).flatMap(({ low, high }) => [low, high]));
+  return [...new Set(ends)].toSorted((a, b) => a - b);
+}
+
+/** @param put takes the place of the lower edge */
+function spreadOver(
+  edges: readonly number[],
+  buckets: readonly ExponentialBucket[],
+  put: (at: number, count: number) => void,
+): void {
+  for (const { low, high, count } of buckets) {
+    for (let at = edges.indexOf(low), edge = low; edge < high; at++) {
+      const next = edges[at + 1] ?? high;
+      put(at, (count * (next - edge)) / (high - low));
+      edge = next;
+    }
   }
-  return first > last ? { first: 0, count: 0 } : { first, count: last - first + 1 };
 }
 
 /** Steps of the same time are added up; bins without values at either end go. */

@@ -53,18 +53,31 @@ it("has at most 60 bins of many bounds", () => {
   expect(counts.reduce((sum, count) => sum + count, 0)).toBeCloseTo(501);
 });
 
-it("brings exponential buckets to the coarsest scale, negative ones and zero included", () => {
-  const { bins, counts } = exponentialHeatmap([
+it("keeps exponential buckets at the scale of their step, and spreads those of coarser ones over the finer", () => {
+  const { times, bins, counts } = exponentialHeatmap([
     exponential({ scale: 1, positiveOffset: -2, positive: [1, 2, 3, 4], zeroCount: 7, zeroThreshold: 0.1 }),
-    exponential({ scale: 0, positiveOffset: 0, positive: [10], negativeOffset: 1, negative: [5] }),
+    exponential({ timeMs: 10, scale: 0, positive: [10], negativeOffset: 1, negative: [5] }),
+    exponential({ timeMs: 20, scale: -1, positiveOffset: 0, positive: [8] }),
   ]);
-  expect(bins).toEqual([
-    { low: -4, high: -2 },
-    { low: -0.1, high: 0.1 },
-    { low: 0.5, high: 1 },
-    { low: 1, high: 2 },
+  expect(bins.map(({ low }) => low)).toEqual([-4, -0.1, 0.5, 2 ** -0.5, 1, 2 ** 0.5, 2]);
+  expect(bins.at(-1)).toEqual({ low: 2, high: 4 });
+  expect(times).toEqual([0, 10, 20]);
+  const columns = [0, 1, 2].map((step) => [...counts.subarray(step * bins.length, (step + 1) * bins.length)]);
+  expect(columns).toEqual([
+    [0, 7, 1, 2, 3, 4, 0],
+    [5, 0, 0, 0, 5, 5, 0],
+    [0, 0, 0, 0, 2, 2, 4],
   ]);
-  expect([...counts]).toEqual([5, 7, 3, 17]);
+});
+
+it("leaves other steps as they are where one is coarse", () => {
+  const fine = Array.from({ length: 5 }, (_, at) =>
+    exponential({ timeMs: at, scale: 4, positiveOffset: 16, positive: Array.from({ length: 16 }, () => 1) }),
+  );
+  const { bins, counts } = exponentialHeatmap([...fine, exponential({ timeMs: 5, scale: -3, positive: [32] })]);
+  expect(bins.filter(({ low, high }) => low >= 2 && high <= 4)).toHaveLength(16);
+  expect(counts.slice(0, bins.length).filter((count) => count === 1)).toHaveLength(16);
+  expect(counts.slice(5 * bins.length).reduce((sum, count) => sum + count, 0)).toBeCloseTo(32);
 });
 
 it("makes exponential buckets coarser until there are few enough", () => {
