@@ -183,6 +183,49 @@ it.each([
   },
 );
 
+it("draws each kind of a name's histograms with its own points and measurements", async () => {
+  const endMs = Date.now() - 30_000;
+  const dataPoint = (value: number, kind: object, count: number): object => ({
+    startTimeUnixNano: `${endMs - 15_000}000000`,
+    timeUnixNano: `${endMs}000000`,
+    count: String(count),
+    sum: value * count,
+    exemplars:
+      count === 0
+        ? []
+        : [
+            {
+              timeUnixNano: `${endMs - 1000}000000`,
+              asDouble: value,
+              traceId: "0af7651916cd43dd8448eb211c80319c",
+              spanId: "b7ad6b7169203331",
+            },
+          ],
+    ...kind,
+  });
+  const explicit = (count: number): object => ({ explicitBounds: [10], bucketCounts: [count, 0] });
+  const exponential = { scale: 0, positive: { offset: 5, bucketCounts: ["1"] } };
+  const delta = (point: object): object => ({ aggregationTemporality: 1, dataPoints: [point] });
+  const metrics = [
+    { name: "both.kinds", unit: "s", histogram: delta(dataPoint(3, explicit(1), 1)) },
+    { name: "both.kinds", unit: "s", exponentialHistogram: delta(dataPoint(50, exponential, 1)) },
+  ];
+  await app.send("/v1/metrics", { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+  const charts = [
+    ["exponential_histogram", "mean", "service_name", "both.kinds"],
+    ["histogram", "mean", "service_name", "both.kinds"],
+  ];
+  const query = new URLSearchParams(charts.map((chart): [string, string] => ["chart", JSON.stringify(chart)]));
+  const page = await app.open(`/metrics?${query.toString()}`);
+  for (const [at, value] of ["50 s", "3 s"].entries()) {
+    const region = page.getByRole("region", { name: "both.kinds" }).nth(at);
+    await region.getByRole("link", { name: value, exact: true }).waitFor();
+    expect(await region.getByRole("link").count()).toBe(1);
+    const row = region.getByRole("row").filter({ hasText: "unknown_service" });
+    expect(await row.getByRole("cell", { name: value, exact: true }).count()).toBe(4);
+  }
+});
+
 it("leads from a large value to its trace", async () => {
   const chart = JSON.stringify(["histogram", "p99", "", "http.server.request.duration"]);
   const page = await app.open(`/metrics?${new URLSearchParams({ chart }).toString()}`);

@@ -15,6 +15,7 @@ import { formatUnit, type Unit } from "../../ui/chart/units.js";
 import { IconButton, Select } from "../../ui/controls/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
+import type { BucketKind } from "./heatmap/heatmap-query.js";
 import { HeatmapPart } from "./heatmap/heatmap-part.js";
 import { aggregations, chartSql, chartUnit, type MetricChart, mixedWords, nothingDrawn } from "./metric-chart.js";
 import css from "./metrics-page.module.css";
@@ -67,7 +68,7 @@ export function MetricChartPart({
       ) : (
         <Lines chart={chart} unit={unit} whose={whose} />
       )}
-      {kind === null ? null : <Exemplars name={chart.name} unit={unit} whose={whose} />}
+      {kind === null ? null : <Exemplars kind={kind} name={chart.name} unit={unit} whose={whose} />}
     </section>
   );
 }
@@ -172,19 +173,21 @@ WHERE name = ? AND ${whose.sql} ORDER BY 1 LIMIT 200`,
 
 /** The largest measurements that name the trace in which they were made. */
 function Exemplars({
+  kind,
   name,
   unit,
   whose,
 }: {
+  readonly kind: BucketKind;
   readonly name: string;
   readonly unit: Unit;
   readonly whose: Condition;
 }): ReactElement | null {
   const { result } = useQuerySql(
     `SELECT e.trace_id AS trace_id, e.value AS value
-FROM (SELECT unnest(exemplars) AS e FROM histograms WHERE name = ? AND ${whose.sql})
+FROM (SELECT unnest(exemplars) AS e FROM histograms WHERE metric_type = ? AND name = ? AND ${whose.sql})
 WHERE e.trace_id IS NOT NULL ORDER BY value DESC LIMIT 5`,
-    { parameters: [name, ...whose.parameters] },
+    { parameters: [kind, name, ...whose.parameters] },
   );
   if (result === null || result.rows === 0) {
     return null;

@@ -44,7 +44,7 @@ export function HeatmapPart({
   const { seconds } = bucketsOf(resolved, pixels, { leastSeconds });
   const asked = heatmapSql(kind, chart.name, seconds, whose);
   const query = useQuerySql(asked.sql, { parameters: asked.parameters });
-  const examples = exemplarsSql(chart.name, seconds * 4, whose);
+  const examples = exemplarsSql(kind, chart.name, seconds * 4, whose);
   const { result: found } = useQuerySql(examples.sql, { parameters: examples.parameters });
   const exemplars = useMemo(() => readExemplars(found), [found]);
   const heatmap = useMemo(() => (query.result === null ? null : readHeatmap(kind, query.result)), [query.result, kind]);

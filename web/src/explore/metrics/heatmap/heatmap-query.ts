@@ -64,13 +64,13 @@ export interface Exemplar {
 }
 
 /** The largest of each of some steps. */
-export function exemplarsSql(name: string, seconds: number, whose: Condition): Condition {
+export function exemplarsSql(kind: BucketKind, name: string, seconds: number, whose: Condition): Condition {
   return {
     sql: `SELECT arg_max(e.time, e.value) AS time, max(e.value) AS value, arg_max(e.trace_id, e.value) AS trace_id,
   arg_max(e.span_id, e.value) AS span_id
-FROM (SELECT unnest(exemplars) AS e FROM histograms WHERE name = ? AND ${whose.sql})
+FROM (SELECT unnest(exemplars) AS e FROM histograms WHERE metric_type = ? AND name = ? AND ${whose.sql})
 WHERE e.trace_id IS NOT NULL GROUP BY date_bin(to_seconds(${seconds}), e.time) ORDER BY time LIMIT 200`,
-    parameters: [name, ...whose.parameters],
+    parameters: [kind, name, ...whose.parameters],
   };
 }
 
