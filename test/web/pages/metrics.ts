@@ -183,7 +183,7 @@ it.each([
   },
 );
 
-it("draws each kind of a name's histograms with its own points and measurements", async () => {
+it("draws each kind of a name's histograms with its own points and measurements, and says where all buckets are empty", async () => {
   const endMs = Date.now() - 30_000;
   const dataPoint = (value: number, kind: object, count: number): object => ({
     startTimeUnixNano: `${endMs - 15_000}000000`,
@@ -209,11 +209,13 @@ it("draws each kind of a name's histograms with its own points and measurements"
   const metrics = [
     { name: "both.kinds", unit: "s", histogram: delta(dataPoint(3, explicit(1), 1)) },
     { name: "both.kinds", unit: "s", exponentialHistogram: delta(dataPoint(50, exponential, 1)) },
+    { name: "no.values", unit: "s", histogram: delta(dataPoint(0, explicit(0), 0)) },
   ];
   await app.send("/v1/metrics", { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
   const charts = [
     ["exponential_histogram", "mean", "service_name", "both.kinds"],
     ["histogram", "mean", "service_name", "both.kinds"],
+    ["histogram", "heatmap", "", "no.values"],
   ];
   const query = new URLSearchParams(charts.map((chart): [string, string] => ["chart", JSON.stringify(chart)]));
   const page = await app.open(`/metrics?${query.toString()}`);
@@ -224,6 +226,7 @@ it("draws each kind of a name's histograms with its own points and measurements"
     const row = region.getByRole("row").filter({ hasText: "unknown_service" });
     expect(await row.getByRole("cell", { name: value, exact: true }).count()).toBe(4);
   }
+  await page.getByRole("region", { name: "no.values" }).getByText("every bucket of its points is empty").waitFor();
 });
 
 it("leads from a large value to its trace", async () => {

@@ -57,7 +57,13 @@ export function HeatmapPart({
           <Skeleton rows={6} />
         ) : null
       ) : heatmap.times.length === 0 ? (
-        <p className={css.said}>{query.stale ? "" : "No points in this time range."}</p>
+        <p className={css.said}>
+          {query.stale
+            ? ""
+            : query.result?.rows === 0
+              ? "No points in this time range."
+              : "No values in this time range: every bucket of its points is empty."}
+        </p>
       ) : !hasBounds(heatmap) ? (
         <p className={css.said}>Its points have no buckets. See their mean or their rate.</p>
       ) : (
