@@ -20,6 +20,7 @@ afterEach(() => lab.stop());
 it.each([
   ["many rows", { rows: 400_000, repeats: 8, memoryMiB: 256, step: { rows: 70_000, bytes: 256 << 20 } }],
   ["long rows", { rows: 60_000, repeats: 384, memoryMiB: 512, step: { rows: 1_000_000, bytes: 1 << 20 } }],
+  ["huge rows", { rows: 600, repeats: 8192, memoryMiB: 512, step: { rows: 400, bytes: 256 << 20 } }],
 ])(
   "takes rows out of an object of %s and leaves the others in their order",
   async (_, { rows, repeats, memoryMiB, step }) => {

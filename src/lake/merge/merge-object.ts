@@ -8,6 +8,8 @@ import { isUuid } from "../../runtime/text/uuid.js";
 import { type Rollup, settleWithRollup } from "../rollup/write-rollup.js";
 import type { MergeEngine } from "./merge-engine.js";
 import {
+  betweenTimes,
+  cutsSql,
   factsSql,
   isRepeated,
   mergedSortOrder,
@@ -22,7 +24,7 @@ import {
   writeFiltersSql,
   writeRowsSql,
 } from "./merge-sql.js";
-import { groupRowsFor } from "./merge-plan.js";
+import { groupRowsFor, rowGroupBytes, vectorRows } from "./merge-plan.js";
 import type { ObjectStore, Written } from "../store/object-store.js";
 import { amendFooter, footerOf } from "../parquet/footer.js";
 import { groupSizes } from "../parquet/row-groups.js";
@@ -134,37 +136,53 @@ export async function writeMergedObject(
 
 /** Writes the rows of an object to a file: sorted, or in parts that are, one behind the other. */
 async function writeRows(engine: MergeEngine, order: ObjectOrder, target: string): Promise<void> {
-  const { parts = null, attributes } = order;
-  if (parts === null) {
+  const { parts = null, groupRows, attributes } = order;
+  if (parts === null && groupRows >= vectorRows) {
     await writeSorted(engine, order, order.condition, target);
   } else {
-    const files = sortedParts(engine, order, parts, `${target}.part`);
-    await joinFiles(files, target, { attributes: JSON.stringify(attributes) }, parts.cancelled);
+    const files = sortedParts(engine, order, `${target}.part`);
+    await joinFiles(files, target, { attributes: JSON.stringify(attributes) }, parts?.cancelled);
   }
 }
 
 /** The parts of an object, each in the file of the last: all of them would take as much of the disk as the object. */
-async function* sortedParts(
-  engine: MergeEngine,
-  order: ObjectOrder,
-  parts: ObjectParts,
-  file: string,
-): AsyncGenerator<JoinableFile> {
-  const rows = order.sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  for (let from = 0; from < rows; from += parts.rows) {
-    await parts.rest();
-    try {
-      await writeSorted(engine, order, rowsFrom(order.condition, from, parts.rows), file);
-      const part = await readJoinable(file);
-      // Another part might be of another form than one without rows.
-      if (part.rows > 0) {
-        yield part;
+async function* sortedParts(engine: MergeEngine, order: ObjectOrder, file: string): AsyncGenerator<JoinableFile> {
+  const { sources, condition, parts = null } = order;
+  const rows = sources.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  const partRows = parts?.rows ?? rows;
+  for (let from = 0; from < rows; from += partRows) {
+    const some = parts === null ? condition : rowsFrom(condition, from, partRows);
+    for (const part of await cutByTime(engine, order, some)) {
+      await parts?.rest();
+      try {
+        await writeSorted(engine, order, part, file);
+        const written = await readJoinable(file);
+        // Another part might be of another form than one without rows.
+        if (written.rows > 0) {
+          yield written;
+        }
+      } finally {
+        rmSync(file, { force: true });
       }
-    } finally {
-      rmSync(file, { force: true });
     }
   }
-  parts.ending();
+  parts?.ending();
+}
+
+/** Rows in parts that fit into a row group each, where DuckDB would write larger ones. */
+async function cutByTime(
+  engine: MergeEngine,
+  { table, sources, groupRows }: ObjectOrder,
+  rows: RowCondition,
+): Promise<RowCondition[]> {
+  if (groupRows >= vectorRows) {
+    return [rows];
+  }
+  const cuts = await engine.rows(cutsSql(table, sources, rows.sql, rowGroupBytes), rows.values);
+  return betweenTimes(
+    rows,
+    cuts.flatMap(([time]) => bigintOf(time) ?? []),
+  );
 }
 
 async function writeSorted(

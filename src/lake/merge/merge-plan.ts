@@ -33,10 +33,10 @@ const minStepRows = 61_440;
 
 /** Rows of one row group, where they are not large. A multiple of what DuckDB writes at a time, so that groups are even. */
 export const rowGroupRows = 61_440;
-/** What DuckDB writes at a time: no row group is made smaller. */
-const vectorRows = 2048;
+/** What DuckDB writes at a time: it makes no row group smaller, unless there are no more rows. */
+export const vectorRows = 2048;
 /** Bytes of one column in a row group, before compression: each thread of a query takes four times as much to read it. */
-const rowGroupBytes = 32 << 20;
+export const rowGroupBytes = 32 << 20;
 
 /** What a step takes when DuckDB may use so much memory: as many rows as fit into it. */
 export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
@@ -47,15 +47,18 @@ export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
   };
 }
 
-/** Rows of a row group in what is made of these: as many as fit even where their longest rows come together. */
+/**
+ * Rows of a row group in what is made of these: as many as fit even where their longest rows come together. Where these
+ * are fewer than {@link vectorRows}, the rows are written in parts that fit.
+ */
 export function groupRowsFor(groups: readonly GroupSize[]): number {
   let rows = 0;
   let bytes = 0;
   for (const group of groups.toSorted((a, b) => b.bytes / b.rows - a.bytes / a.rows)) {
     const left = rowGroupBytes - bytes;
     if (group.bytes > left) {
-      const vectors = Math.floor((rows + (group.rows * left) / group.bytes) / vectorRows);
-      return Math.min(rowGroupRows, Math.max(1, vectors) * vectorRows);
+      const most = Math.min(rowGroupRows, Math.floor(rows + (group.rows * left) / group.bytes));
+      return most < vectorRows ? Math.max(1, most) : most - (most % vectorRows);
     }
     rows += group.rows;
     bytes += group.bytes;

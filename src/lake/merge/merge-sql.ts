@@ -148,6 +148,32 @@ export function rowsFrom({ sql, values }: RowCondition, first: number, count: nu
   return { sql: `(${sql}) AND ${rowNumber} BETWEEN ${first} AND ${first + count - 1}`, values };
 }
 
+/**
+ * Times to cut sorted rows at: (nanoseconds since 1970), in order. All texts between two take fewer than so many bytes,
+ * beside those of the first time: rows of one time stay together, and so do those without. Null: an infinite time, which
+ * no number makes.
+ */
+export function cutsSql(table: TableName, sources: readonly SourceFile[], condition: string, bytes: number): string {
+  const lengths = columnsOfTable(table).flatMap(([name, type]) =>
+    type === "VARCHAR" ? [`coalesce(strlen(${quoteName(name)}), 0)`] : [],
+  );
+  // A window, and a filter that is not the scan's own, would keep the texts.
+  const sizes = `SELECT time, ${lengths.join(" + ")} AS size FROM ${sourceSql(table, sources)} WHERE ${condition}`;
+  return `SELECT CAST(min(epoch_ns(time)) FILTER (isfinite(time)) AS VARCHAR)
+    FROM (SELECT time, sum(size) OVER (ORDER BY time NULLS FIRST) // ${bytes} AS part FROM (${sizes}))
+    GROUP BY part ORDER BY part OFFSET 1`;
+}
+
+/** A condition for the rows before the first of some times, one for those between each two, and one for the others. */
+export function betweenTimes({ sql, values }: RowCondition, timesNs: readonly bigint[]): RowCondition[] {
+  return [null, ...timesNs].map((from, i) => {
+    const to = timesNs[i];
+    const before = to === undefined ? "true" : `time < make_timestamp_ns(${to})`;
+    const within = from === null ? `(${before} OR time IS NULL)` : `time >= make_timestamp_ns(${from}) AND ${before}`;
+    return { sql: `(${sql}) AND ${within}`, values };
+  });
+}
+
 /** The number of a row's bucket. `//` cuts towards zero, and times before 1970 are negative. */
 function bucketSql(widthNs: bigint): string {
   const ns = "epoch_ns(CAST(time AS TIMESTAMP_NS))";

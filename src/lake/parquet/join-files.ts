@@ -70,7 +70,7 @@ export async function joinFiles(
   files: readonly JoinableFile[] | AsyncIterable<JoinableFile>,
   target: string,
   keyValues: Readonly<Record<string, string>>,
-  cancelled: () => boolean,
+  cancelled: () => boolean = () => false,
 ): Promise<void> {
   const out = await open(target, "wx");
   try {
