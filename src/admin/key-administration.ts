@@ -56,10 +56,10 @@ export async function mintAnalyticsAudited(tx: TransactionSql, by: Author, name:
 
 /**
  * A page of keys as the text of a JSON array (AnalyticsKey or IngestionKey of the OpenAPI document), newest first, by
- * the index on the time of creation of all keys or of the live ones, or on who minted them; never the key or its hash. Postgres writes the
- * JSON, whole rows at a time: turning 500 rows into objects and those into text took five times the CPU, and naming
- * each member to Postgres half as much again. `usage_24h` adds up the present hour and the 23 before it, which the
- * primary key of `api_key_usage` holds: it is read without the table.
+ * the index on the time of creation of all keys or of the live ones, or on who minted them; never the key or its hash.
+ * Postgres writes the JSON, whole rows at a time: turning 500 rows into objects and those into text took five times the
+ * CPU, and naming each member to Postgres half as much again. `usage_24h` adds up the present hour and the 23 before it,
+ * which the primary key of `api_key_usage` holds: it is read without the table.
  */
 export async function selectKeysJson(sql: SqlOrTransaction, table: KeyTable, page: KeyPage): Promise<string> {
   const ofLive = page.includeRevoked ? sql`` : sql`and revoked_at is null`;
