@@ -1,14 +1,17 @@
 /** A thread entry for the tests of the task pool: every way a task can end. */
 
 import { existsSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 
 import { ServiceError } from "../../src/runtime/errors.js";
-import { serveTasks, transferred } from "../../src/runtime/threads/task-worker.js";
+import { serveTasks } from "../../src/runtime/threads/task-worker.js";
 
 /** What the tests ask of the thread. */
 export interface TestApi {
   add(numbers: { readonly a: number; readonly b: number }): Promise<number>;
   settings(): Promise<TestSettings>;
+  /** Files of CommonJS packages that the thread has loaded. */
+  loadedFiles(): Promise<readonly string[]>;
   isCancelled(): Promise<boolean>;
   failKnown(): Promise<void>;
   failUnknown(): Promise<void>;
@@ -55,6 +58,7 @@ export default await serveTasks<TestThread>((settings) => {
   return {
     add: ({ a, b }) => a + b,
     settings: () => settings,
+    loadedFiles: () => Object.keys(createRequire(import.meta.url).cache),
     isCancelled: (_, { cancelled }) => cancelled(),
     failKnown: () => {
       throw new ServiceError("CONFLICT", "it exists already", {
@@ -109,10 +113,7 @@ export default await serveTasks<TestThread>((settings) => {
       Atomics.wait(gate, 0, 0);
       return "released";
     },
-    makeBytes: (length) => {
-      const bytes = new Uint8Array(length).fill(1);
-      return transferred(bytes, [bytes.buffer]);
-    },
+    makeBytes: (length) => new Uint8Array(length).fill(1),
     firstByte: (bytes) => bytes[0] ?? -1,
   };
 });

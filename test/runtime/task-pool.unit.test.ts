@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -96,7 +96,7 @@ describe("results and errors", () => {
     expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 
-  test("listed buffers are moved, not copied, to the thread and back", async () => {
+  test("listed buffers are moved, not copied, to the thread; bytes come back", async () => {
     const pool = await createPool();
     const bytes = new Uint8Array([9, 8]);
     expect(await pool.run("firstByte", bytes, { transfer: [bytes.buffer] })).toBe(9);
@@ -258,6 +258,12 @@ describe("life", () => {
     const loaded = join(temporaryDirectory(), "loaded");
     await createPool({ threads: 3, settings: { loaded } });
     expect(readFileSync(loaded, "utf8")).toBe("xxx");
+  });
+
+  test("a thread loads that part of piscina alone that runs it", async () => {
+    const pool = await createPool();
+    const files = (await pool.run("loadedFiles", undefined)).filter((file) => file.includes("/piscina/"));
+    expect(files.map((file) => basename(file)).toSorted()).toEqual(["common.js", "symbols.js", "worker.js"]);
   });
 
   test("a pool whose entry cannot be loaded is refused with the reason", async () => {

@@ -1,8 +1,9 @@
-/** The worker's half of the task pool: what a thread entry file needs to be one. */
+/**
+ * The worker's half of the task pool: what a thread entry file needs to be one. It imports nothing of piscina's: that
+ * would load in each thread what only the main thread runs.
+ */
 
 import { workerData } from "node:worker_threads";
-
-import { move, transferableSymbol, valueSymbol } from "piscina";
 
 import {
   type AnswerOf,
@@ -42,28 +43,13 @@ interface TaskContext {
   readonly cancelled: () => boolean;
 }
 
-/** A value whose buffers are moved to the caller instead of copied. */
-interface Transferred<Res> {
-  readonly value: Res;
-  readonly transfer: readonly ArrayBuffer[];
-}
-
-const transferredMark = Symbol("transferred");
-
-/** Returned from a method: sends `value` and moves the listed buffers, which are unusable here afterwards. */
-export function transferred<Res>(value: Res, transfer: readonly ArrayBuffer[]): Transferred<Res> {
-  return Object.assign({ value, transfer }, { [transferredMark]: true });
-}
-
-/** The methods of an interface as a thread has them: each knows its task, and may move buffers with its answer. */
+/** The methods of an interface as a thread has them: each knows its task. */
 type TaskMethods<Api> = {
   readonly [M in Asked<Api>]: (
     argument: ArgumentOf<Api, M>,
     context: TaskContext,
-  ) => TaskAnswer<AnswerOf<Api, M>> | Promise<TaskAnswer<AnswerOf<Api, M>>>;
+  ) => AnswerOf<Api, M> | Promise<AnswerOf<Api, M>>;
 };
-
-type TaskAnswer<Res> = Res | Transferred<Res>;
 
 /**
  * The default export of a thread entry file: `export default await serveTasks<Contract>(open)`. `open` is called
@@ -71,32 +57,19 @@ type TaskAnswer<Res> = Res | Transferred<Res>;
  */
 export async function serveTasks<C extends TaskContract>(
   open: (settings: C["settings"]) => TaskMethods<C["methods"]> | Promise<TaskMethods<C["methods"]>>,
-): Promise<(task: TaskRequest) => Promise<unknown>> {
+): Promise<(task: TaskRequest) => Promise<Outcome<unknown>>> {
   const { cancelFlags, settings } = workerData as TaskWorkerData;
   const methods = (await open(settings)) as NamedMethods;
   return async (task) => {
     if (task.kind === "probe") {
-      return okOutcome(undefined);
+      return { kind: "ok", value: undefined };
     }
     const { slot, method, argument } = task;
     try {
       const context: TaskContext = { cancelled: () => Atomics.load(cancelFlags, slot) !== 0 };
-      const result = await callNamed(methods, method, argument, context);
-      return isTransferred(result) ? moved(result) : okOutcome(result);
+      return { kind: "ok", value: await callNamed(methods, method, argument, context) };
     } catch (error) {
       return failedOutcome(error);
     }
   };
-}
-
-function okOutcome(value: unknown): Outcome<unknown> {
-  return { kind: "ok", value };
-}
-
-function isTransferred(result: unknown): result is Transferred<unknown> {
-  return typeof result === "object" && result !== null && transferredMark in result;
-}
-
-function moved({ value, transfer }: Transferred<unknown>): unknown {
-  return move({ [transferableSymbol]: transfer, [valueSymbol]: okOutcome(value) });
 }
