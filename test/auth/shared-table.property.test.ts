@@ -149,6 +149,15 @@ describe("the shared table against a plain map", () => {
     expect(claims()).toBe(1);
   });
 
+  it("leaves the memory of a fresh table as it is, and empties one that was used", () => {
+    const handle = createSharedTable(10, 1);
+    const words = new Int32Array(handle.buffer);
+    const writer = new SharedTableWriter(handle, 10);
+    expect(words.every((word) => word === 0)).toBe(true);
+    writer.set(hashOf(1), 1000, 0, Int32Array.of(1));
+    expect([new SharedTableWriter(handle, 10).size, new SharedTableReader(handle).find(hashOf(1), 0)]).toEqual([0, -1]);
+  });
+
   it("hides a slot whose writer died half way, until a new writer opens the table", () => {
     const handle = createSharedTable(10, 1);
     const writer = new SharedTableWriter(handle, 10);

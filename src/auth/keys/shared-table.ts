@@ -215,8 +215,14 @@ export class SharedTableWriter {
     this.slots = this.#layout.slots;
     this.#maxEntries = maxEntries;
     this.#onRemove = onRemove;
+    const { words, records, recordWords } = this.#layout;
     for (let slot = 0; slot < this.slots; slot++) {
-      this.#clear(slot);
+      // Never written: the memory of a fresh table is not touched, and so takes no room.
+      const isFresh =
+        Atomics.load(words, slot) === 0 && Atomics.load(words, records + slot * recordWords + sequenceAt) === 0;
+      if (!isFresh) {
+        this.#clear(slot);
+      }
     }
     this.#entries = 0;
   }
