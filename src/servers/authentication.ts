@@ -9,7 +9,6 @@ import {
 } from "../auth/authenticator.js";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/keys/key-authenticator.js";
 import type { KeyTable } from "../auth/keys/keys.js";
-import { createOidcAuthenticator } from "../auth/oidc/oidc-authenticator.js";
 import { authStartRefusal } from "../auth/keys/startup.js";
 import type { Sql } from "../db/sql.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -66,13 +65,10 @@ export async function startAuthentication(scope: Scope, o: AuthenticationOptions
   const oidc =
     oidcConfig === null
       ? null
-      : await scope.start("OIDC", () =>
-          createOidcAuthenticator({
-            config: oidcConfig,
-            logger,
-            metrics,
-          }),
-        );
+      : await scope.start("OIDC", async () => {
+          const { createOidcAuthenticator } = await import("../auth/oidc/oidc-authenticator.js");
+          return createOidcAuthenticator({ config: oidcConfig, logger, metrics });
+        });
   const keys = await scope.start("key store", () =>
     createKeyAuthenticator({
       sql,

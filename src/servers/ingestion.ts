@@ -17,7 +17,7 @@ import { assertIdentity } from "../lake/retention/lake-identity.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
-import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
+import { formatListenAddress, type ListenAddress, otlpGrpcUrl } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
@@ -228,12 +228,7 @@ function announce({ config, logger }: IngestionServerOptions, front: IngestionFr
   );
   logger.info({ address: urls[0], objectStore: store.uri }, `OTLP/HTTP on ${urls.join(" and ")}`);
   if (otlpGrpcAddress !== null) {
-    const url = otlpGrpcUrl(config, formatListenAddress(otlpGrpcAddress));
+    const url = otlpGrpcUrl(config.otlpGrpcTlsCertFile, formatListenAddress(otlpGrpcAddress));
     logger.info({ address: url }, `OTLP/gRPC on ${url}`);
   }
-}
-
-/** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
-export function otlpGrpcUrl(config: Pick<Config<"ingestion">, "otlpGrpcTlsCertFile">, address: string): string {
-  return `${config.otlpGrpcTlsCertFile === null ? "http" : "https"}://${address}`;
 }

@@ -12,14 +12,14 @@ import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import { migrate } from "../db/migrations.js";
 import { assertSessions } from "../db/sessions.js";
 import { connect } from "../db/sql.js";
-import { type ListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
+import { type ListenAddress, formatReachableAddress, otlpGrpcUrl } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { options } from "../runtime/config/options.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import { gracePeriod, type Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { type AnalyticsServer, startAnalyticsServer } from "./analytics.js";
+import type { AnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentAddresses,
   type DevelopmentKeys,
@@ -35,12 +35,12 @@ import {
   startDevelopmentLogin,
   withDevelopmentLogin,
 } from "./development/login.js";
-import { type IngestionServer, otlpGrpcUrl, startIngestionServer } from "./ingestion.js";
-import { type MaintenanceServer, startMaintenance } from "./maintenance.js";
+import type { IngestionServer } from "./ingestion.js";
+import type { MaintenanceServer } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { rolesToPlay, storesAs } from "./monolith-roles.js";
-import { startWebServer, type WebServer } from "./web.js";
 import { objectStoreUriOf } from "./stores.js";
+import type { WebServer } from "./web.js";
 
 /** What {@link startMonolith} needs. */
 interface MonolithOptions {
@@ -106,7 +106,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     otlpGrpcUrl:
       ingestion === null || ingestion.otlpGrpcAddress === null
         ? null
-        : otlpGrpcUrl(config, formatReachableAddress(ingestion.otlpGrpcAddress)),
+        : otlpGrpcUrl(config.otlpGrpcTlsCertFile, formatReachableAddress(ingestion.otlpGrpcAddress)),
     analyticsUri: analytics === null ? null : analyticsUriOf(config, analytics),
     analyticsHealthUrl: urlOf(analytics?.healthAddress),
     maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
@@ -140,7 +140,7 @@ interface Servers {
   readonly maintenance: MaintenanceServer | null;
 }
 
-/** Starts a server for each role. */
+/** Starts a server for each role, and loads the code of those alone. */
 async function startServers(
   o: MonolithOptions,
   config: Config<"monolith">,
@@ -159,8 +159,9 @@ async function startServers(
   // At once: none needs another, and most of each start is waiting for its threads.
   const [ingestion, analytics, web, maintenance] = await Promise.all([
     roles.has("ingestion")
-      ? scope.start("ingestion", () =>
-          startIngestionServer({
+      ? scope.start("ingestion", async () => {
+          const { startIngestionServer } = await import("./ingestion.js");
+          const server = await startIngestionServer({
             ...shared,
             config: config.byRole.ingestion,
             connectionString: databases.ingestion,
@@ -168,30 +169,30 @@ async function startServers(
             logger: loggerOf(o, "ingestion"),
             // A developer's machine may run a Collector already.
             toleratesTaken: config.development,
-          }).then((server) => {
-            ownIngestion = urlOf(server.address);
-            return server;
-          }),
-        )
+          });
+          ownIngestion = urlOf(server.address);
+          return server;
+        })
       : null,
     roles.has("analytics")
-      ? scope.start("analytics", () =>
-          startAnalyticsServer({
+      ? scope.start("analytics", async () => {
+          const { startAnalyticsServer } = await import("./analytics.js");
+          const server = await startAnalyticsServer({
             ...shared,
             config: config.byRole.analytics,
             connectionString: databases.analytics,
             objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
             drainMs,
-          }).then((server) => {
-            ownAnalytics = analyticsUriOf(config, server);
-            return server;
-          }),
-        )
+          });
+          ownAnalytics = analyticsUriOf(config, server);
+          return server;
+        })
       : null,
     roles.has("web")
-      ? scope.start("web", () =>
-          startWebServer({
+      ? scope.start("web", async () => {
+          const { startWebServer } = await import("./web.js");
+          return await startWebServer({
             ...shared,
             config: config.byRole.web,
             connectionString: databases.web,
@@ -201,20 +202,21 @@ async function startServers(
             ingestionUrl: () => ownIngestion,
             drainMs,
             logger,
-          }),
-        )
+          });
+        })
       : null,
     roles.has("maintenance")
-      ? scope.start("maintenance", () =>
-          startMaintenance({
+      ? scope.start("maintenance", async () => {
+          const { startMaintenance } = await import("./maintenance.js");
+          return await startMaintenance({
             config: config.byRole.maintenance,
             connectionString: databases.maintenance,
             objectStoreUri: objectStoreUriOf(config.byRole[storesAs("maintenance", roles)]),
             logger,
             metrics,
             alone: roles.size === 1,
-          }),
-        )
+          });
+        })
       : null,
   ]);
   return { ingestion, analytics, web, maintenance };

@@ -184,6 +184,11 @@ export function formatReachableAddress(address: ListenAddress): string {
   return formatListenAddress(address);
 }
 
+/** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is a certificate for TLS. */
+export function otlpGrpcUrl(certificateFile: string | null, address: string): string {
+  return `${certificateFile === null ? "http" : "https"}://${address}`;
+}
+
 /** An absolute URI with one of the given schemes (without `:`). The value is the text as it was given. */
 export function uri(...schemes: readonly string[]): Kind<string> {
   return uriThat((input) => URL.canParse(input), schemes);
