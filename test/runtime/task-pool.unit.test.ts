@@ -254,10 +254,31 @@ describe("threads that die", () => {
 });
 
 describe("life", () => {
-  test("all threads have loaded their entry when the pool is created", async () => {
+  test("one thread has loaded its entry when the pool is created, and another does when a task finds none free", async () => {
     const loaded = join(temporaryDirectory(), "loaded");
-    await createPool({ threads: 3, settings: { loaded } });
-    expect(readFileSync(loaded, "utf8")).toBe("xxx");
+    const pool = await createPool({ threads: 2, settings: { loaded } });
+    expect(readFileSync(loaded, "utf8")).toBe("x");
+    const gate = word();
+    const held = [word(), word()].map((started) => pool.run("hold", { started, gate }));
+    await until(() => pool.running === 2);
+    const third = pool.run("add", { a: 1, b: 1 });
+    open(gate);
+    expect(await Promise.all([...held, third])).toEqual(["released", "released", 2]);
+    expect(readFileSync(loaded, "utf8")).toBe("xx");
+  });
+
+  test("a further thread that cannot be started makes the pool unhealthy until it can be, and keeps no task", async () => {
+    const poison = join(temporaryDirectory(), "poison");
+    const pool = await createPool({ threads: 2, settings: { poison }, maxStartFailures: 2 });
+    writeFileSync(poison, "");
+    const gate = word();
+    const held = pool.run("hold", { started: word(), gate });
+    const waiting = pool.run("add", { a: 1, b: 1 });
+    await until(() => !pool.healthy);
+    open(gate);
+    expect(await Promise.all([held, waiting])).toEqual(["released", 2]);
+    rmSync(poison);
+    await until(() => pool.healthy);
   });
 
   test("a thread loads that part of piscina alone that runs it", async () => {

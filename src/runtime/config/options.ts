@@ -275,7 +275,7 @@ export const options = {
     kind: int(0, 256),
     default: 0,
     roles: ["ingestion"],
-    help: "Threads that encode segments; 0: one per core.",
+    help: "Most threads that encode segments; one more starts when all are busy. 0: one per core.",
   }),
   SVC_INGESTION_ARENA_BYTES: row({
     kind: bytes(1 * MiB, 64 * GiB),

@@ -10,7 +10,6 @@ import { type Metrics, durationBucketsSeconds } from "../metrics.js";
 import { Ring } from "../collections/ring.js";
 import type { AnswerOf, ArgumentOf, Asked, TaskContract } from "./api.js";
 import { TaskThread } from "./task-thread.js";
-import type { TaskWorkerData } from "./task-worker.js";
 
 /** What a pool is made of. */
 export interface TaskPoolOptions<Settings> {
@@ -18,7 +17,7 @@ export interface TaskPoolOptions<Settings> {
   readonly name: string;
   /** The thread entry file; its default export comes from `serveTasks`. */
   readonly entry: URL;
-  /** Number of threads, at least 1; all are started at once. */
+  /** Most threads, at least 1. One is started at once, each further one when tasks need it. */
   readonly threads: number;
   /** Most tasks that may wait for a thread; further ones reject with OVERLOADED. Default 1000. */
   readonly maxQueue?: number;
@@ -72,6 +71,9 @@ interface Task {
  * piscina. Each thread is a piscina of its own (see TaskThread), because one that dies is then
  * replaced, with a delay between attempts, without touching its neighbours.
  *
+ * A thread costs CPU to start and memory to keep. So there are no more than tasks have needed at a time: one more is
+ * started, and stays, when a task finds none free.
+ *
  * A task whose thread dies rejects with a ThreadDiedError; it is not run again, since it may be the cause.
  * While no thread is up tasks wait, unless the pool is unhealthy: then they reject with UNAVAILABLE.
  */
@@ -85,19 +87,20 @@ export class TaskPool<Api> implements Component {
   readonly #flags: Int32Array;
   readonly #freeSlots: number[] = [];
   readonly #runSeconds: { observe(value: number): void };
+  readonly #onDeath: () => void;
   readonly #removeCollector: () => void;
   #running = 0;
   #stopping: Promise<void> | null = null;
   #onIdle: (() => void) | null = null;
 
   /**
-   * Starts all threads and waits until each has loaded its entry file.
-   * @throws ServiceError UNAVAILABLE when one of them cannot.
+   * Starts the first thread and waits until it has loaded its entry file.
+   * @throws ServiceError UNAVAILABLE when it cannot.
    */
   static async create<C extends TaskContract>(o: TaskPoolOptions<C["settings"]>): Promise<TaskPool<C["methods"]>> {
     const pool = new TaskPool<C["methods"]>(o);
     try {
-      await Promise.all(pool.#workers.map((worker) => worker.firstStart()));
+      await pool.#addThread().firstStart();
     } catch (error) {
       await pool.stop();
       throw new ServiceError("UNAVAILABLE", `the threads of ${o.name} cannot be started`, {
@@ -143,27 +146,9 @@ export class TaskPool<Api> implements Component {
       // There is nothing left of it; what was collected last would stand for good.
       collect();
     };
-    const workerData: TaskWorkerData = { cancelFlags: this.#flags, settings: o.settings };
-    for (let i = 0; i < o.threads; i++) {
-      this.#workers.push(
-        new TaskThread({
-          pool: o.name,
-          entry: o.entry,
-          workerData,
-          concurrentTasks: this.#perThread,
-          idleEventLoop: o.idleEventLoop ?? false,
-          resourceLimits: o.resourceLimits,
-          maxStartFailures: o.maxStartFailures ?? 3,
-          logger: o.logger,
-          onDeath: () => {
-            deaths.inc(labels);
-          },
-          onChange: () => {
-            this.#dispatch();
-          },
-        }),
-      );
-    }
+    this.#onDeath = () => {
+      deaths.inc(labels);
+    };
   }
 
   /** Tasks that wait for a thread. */
@@ -252,9 +237,34 @@ export class TaskPool<Api> implements Component {
       }
       void this.#runOn(free, this.#waiting.take());
     }
+    // One at a time: what waits may be done before it is up.
+    const grows = this.#waiting.size > 0 && this.#stopping === null && this.#workers.length < this.threads;
+    if (grows && this.#workers.every((worker) => worker.up)) {
+      this.#addThread().start();
+    }
     if (this.#running === 0 && this.#waiting.size === 0) {
       this.#onIdle?.();
     }
+  }
+
+  #addThread(): TaskThread {
+    const o = this.#options;
+    const thread = new TaskThread({
+      pool: o.name,
+      entry: o.entry,
+      workerData: { cancelFlags: this.#flags, settings: o.settings },
+      concurrentTasks: this.#perThread,
+      idleEventLoop: o.idleEventLoop ?? false,
+      resourceLimits: o.resourceLimits,
+      maxStartFailures: o.maxStartFailures ?? 3,
+      logger: o.logger,
+      onDeath: this.#onDeath,
+      onChange: () => {
+        this.#dispatch();
+      },
+    });
+    this.#workers.push(thread);
+    return thread;
   }
 
   /** Never rejects: every outcome goes to the task. */

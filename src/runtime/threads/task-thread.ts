@@ -87,6 +87,11 @@ export class TaskThread {
     }
   }
 
+  /** Starts the thread beside others that are up; tries again, as after a death, when that fails. */
+  start(): void {
+    void this.#restart();
+  }
+
   /** Runs a task; call it only while {@link up}. Never rejects. */
   async run(
     slot: number,
@@ -208,7 +213,7 @@ export class TaskThread {
     return null;
   }
 
-  /** Brings the thread back, waiting longer after every failure. */
+  /** Brings the thread up, waiting longer after every failure. */
   async #restart(): Promise<void> {
     const failure = await this.#attempt();
     if (failure === null || this.#stopped) {
@@ -217,7 +222,7 @@ export class TaskThread {
     this.#startFailures++;
     this.#o.logger.error(
       { pool: this.#o.pool, err: failure, failuresInARow: this.#startFailures },
-      "a thread cannot be replaced; trying again",
+      "a thread cannot be started; trying again",
     );
     this.#o.onChange();
     const delayMs = Math.min(maxDelayMs, firstDelayMs * 2 ** (this.#startFailures - 1));
