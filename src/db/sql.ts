@@ -137,9 +137,11 @@ interface SocketAddress {
  * The socket is returned while it still connects, so that every error, refusal included, reaches the
  * driver as the socket's own event; a rejected promise would cost it the pool's slot.
  */
-function socketOpener(): (address: SocketAddress) => net.Socket {
+function socketOpener(): (address: SocketAddress) => Promise<net.Socket> {
   let attempt = 0;
-  return ({ host: hosts, port: ports, path }) => {
+  return async ({ host: hosts, port: ports, path }) => {
+    // What fails at once, as without a route or a file descriptor, is told after all microtasks: the driver listens by then.
+    await Promise.resolve();
     const at = attempt++ % Math.max(1, hosts.length);
     const host = hosts[at] ?? "127.0.0.1";
     const port = ports[at] ?? 5432;
@@ -218,6 +220,10 @@ export function isConnectionError(error: unknown): boolean {
     const code: unknown = "code" in e ? e.code : undefined;
     if (typeof code !== "string") {
       continue;
+    }
+    // Whatever the system says of connecting: no route, no descriptor, no port left.
+    if ("syscall" in e && e.syscall === "connect") {
+      return true;
     }
     if (unreachableCodes.has(code) || unavailableStates.has(code) || tlsFailureCode.test(code)) {
       return true;

@@ -128,6 +128,15 @@ describe("a connection error", () => {
     }
   });
 
+  test("is an address that the system does not even try", async () => {
+    // It takes no connections: what is told of one without a route, or without a file descriptor, comes as early.
+    const error = await withPool("postgres://u:p@255.255.255.255/d", (sql) => failure(sql`select 1`));
+    expect(error).toMatchObject({ syscall: "connect" });
+    expect(isConnectionError(error)).toBe(true);
+    expect(isConnectionError(Object.assign(new Error("x"), { code: "EMFILE", syscall: "connect" }))).toBe(true);
+    expect(isConnectionError(Object.assign(new Error("x"), { code: "EMFILE", syscall: "open" }))).toBe(false);
+  });
+
   test("is a server that accepts and says nothing, or hangs up", async () => {
     for (const onSocket of [() => undefined, (socket: net.Socket) => socket.destroy()]) {
       const sockets: net.Socket[] = [];
