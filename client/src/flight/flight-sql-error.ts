@@ -108,9 +108,8 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
 }
 
-/** The details that grpc-js gives when it has no connection, as against a server's own UNAVAILABLE. */
-const connectionFailure =
-  /No connection established|Name resolution failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH/;
+/** The details that grpc-js gives when it has no connection, as against a server's own UNAVAILABLE, about its store, say. */
+const connectionFailure = /^(?:No connection established|Name resolution failed)/;
 
 /** Among them, those of OpenSSL and of Node's HTTP/2 about bytes that are none of theirs. */
 const otherProtocol = /wrong version number|packet length too long|Protocol error/;

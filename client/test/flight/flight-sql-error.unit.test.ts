@@ -129,6 +129,16 @@ it.each(["read ECONNRESET", "Connection dropped"])("says that a connection broke
   });
 });
 
+it("leaves what a server says of a connection of its own as it is", () => {
+  const details = "the object store cannot be read: no connection comes about: check the network (ECONNREFUSED)";
+  const thrown = Object.assign(new Error("14 UNAVAILABLE"), { code: 14, details });
+  expect(toFlightSqlError(thrown, { target: "a:1", tls: false, loopback: true })).toMatchObject({
+    code: "UNAVAILABLE",
+    message: details,
+    unreachable: false,
+  });
+});
+
 it("says that the client was closed, whatever is asked of it", async () => {
   const closed = openFlightCalls({ uri: "grpc://127.0.0.1:1" });
   closed.close();
