@@ -215,6 +215,14 @@ describe.skipIf(program === null)("an S3 store", () => {
     await store.remove("slow/x");
   });
 
+  it("leaves a failure of who takes the bytes as it is", async () => {
+    await store.put("full/x", [Buffer.from("x")]);
+    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    const reading = remote().read("full/x", null, () => Promise.reject(full), never);
+    await expect(reading).rejects.toBe(full);
+    await store.remove("full/x");
+  });
+
   it("does not take a damaged object for a good one", async () => {
     const bytes = randomBytes(100_000);
     await store.put("bad/x", [bytes]);

@@ -106,10 +106,20 @@ class S3Store implements ObjectStore, RemoteObjects {
     size?: number,
   ): Promise<void> {
     checkPath(path);
+    // A failure of who takes the bytes is its own: a full disk is no failure of the store.
+    const own: { failure: unknown } = { failure: null };
+    const take: OnBytes = async (bytes, at) => {
+      try {
+        await onBytes(bytes, at);
+      } catch (error) {
+        own.failure = error;
+        throw error;
+      }
+    };
     try {
-      await readObject(this.#access, path, range, onBytes, signal, size);
+      await readObject(this.#access, path, range, take, signal, size);
     } catch (error) {
-      throw storeError("be read", error);
+      throw error === own.failure ? error : storeError("be read", error);
     }
   }
 
