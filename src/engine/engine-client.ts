@@ -113,7 +113,10 @@ export class EngineClient {
       const giveUp = (): void => {
         engine.kill("killed");
       };
-      const late = setTimeout(giveUp, o.readyMs);
+      const late = setTimeout(() => {
+        engine.#errorText ||= `it is not ready after ${o.readyMs / 1000} s`;
+        giveUp();
+      }, o.readyMs);
       o.signal?.addEventListener("abort", giveUp, { once: true });
       engine.#onStarted = (started) => {
         clearTimeout(late);

@@ -1,6 +1,9 @@
 /** Engines that cannot be started. */
 import { execFile } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
@@ -14,6 +17,16 @@ it("an engine that gets no file descriptors is an error of whoever starts it, an
   const command = `ulimit -n 64; exec "$0" "$1"`;
   const { stdout } = await promisify(execFile)("/bin/sh", ["-c", command, process.execPath, program]);
   expect(stdout).toBe("Error: an engine process does not start: too many files are open");
+});
+
+it("an engine that does not come up in time is given up, and that is said", async () => {
+  const entry = path.join(await mkdtemp(path.join(tmpdir(), "telemetry-test-engine-")), "silent.mjs");
+  await writeFile(entry, "setInterval(() => undefined, 1000);");
+  const options = { entry, directory: path.dirname(entry), dataBytes: null, readyMs: 200, interruptMs: 100 };
+  await expect(EngineClient.start(options)).rejects.toThrow(
+    "an engine process does not start: it is not ready after 0.2 s",
+  );
+  await rm(path.dirname(entry), { recursive: true });
 });
 
 it.runIf(process.platform === "linux")(
