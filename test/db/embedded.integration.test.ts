@@ -20,7 +20,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 
 import { canReach, copyPrograms, nativeDirectory } from "../../src/db/embedded/embedded-binaries.js";
-import { prepareDirectory } from "../../src/db/embedded/embedded-cluster.js";
+import { directoryFailure, prepareDirectory } from "../../src/db/embedded/embedded-cluster.js";
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
@@ -215,6 +215,14 @@ describe("what cannot work gets one sentence", () => {
     await writeFile(file, "");
     expect((await failure(db().start())).message).toMatch(/postgres cannot be made, .* correct SVC_DATA_DIR/u);
     await expect(prepareDirectory(file)).rejects.toMatchObject({ code: "NOT_CONFIGURED" });
+  });
+
+  test("a file system that is read-only, by the name that Node.js gives to it", () => {
+    const asked = Object.assign(new Error("no such file or directory, mkdir '/data/postgres'"), { code: "ENOENT" });
+    expect(directoryFailure("/data/postgres", asked)).toMatchObject({
+      code: "NOT_CONFIGURED",
+      message: expect.stringContaining("read-only"),
+    });
   });
 
   test.runIf(canBeNobody)("a directory that belongs to somebody else", async () => {

@@ -38,12 +38,21 @@ export async function prepareDirectory(dataDirectory: string): Promise<{ directo
   }
 }
 
-function directoryFailure(directory: string, error: unknown): unknown {
+/** What is told when the directory of Postgres cannot be made. */
+export function directoryFailure(directory: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
     return new ServiceError(
       "NOT_CONFIGURED",
       `The database directory ${directory} cannot be written by this user: run the service as its owner, or choose another data directory.`,
+      { cause: error },
+    );
+  }
+  // Node.js 20 says so in place of EROFS when it makes several levels.
+  if (code === "ENOENT") {
+    return new ServiceError(
+      "NOT_CONFIGURED",
+      `The database directory ${directory} cannot be made: its file system is read-only, or takes no directories. Mount it writable, or choose another data directory.`,
       { cause: error },
     );
   }
