@@ -262,7 +262,6 @@ describe.skipIf(program === null)("a store that breaks", () => {
 
   const programs = [
     ["telemetry-ingestion-srv", /OTLP\/HTTP on (http:\S+)/u],
-    ["flight-sql-srv", /Flight SQL on (grpc:\S+)/u],
     ["telemetry-maintenance-srv", /maintenance tells how it is on (http:\S+)/u],
   ] as const;
   it.each(

@@ -19,13 +19,15 @@ it.each([
   [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, "authority in NODE_EXTRA_CA_CERTS"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, "or check SVC_S3_ENDPOINT (ERR_TLS_CERT_ALTNAME_INVALID)"],
   [{ code: "EPROTO" }, "or it has no TLS"],
+  [{ name: "TimeoutError" }, "no answer comes: check SVC_S3_ENDPOINT"],
+  [{ name: "AbortError" }, "and the store's own log (AbortError)"],
 ])("%o is told with what to do", (facts, sentence) => {
   const { code, message } = storeError("be used", thrown(facts));
   expect([code, message]).toEqual(["UNAVAILABLE", expect.stringContaining(sentence)]);
   expect(message).toMatch(/^the object store cannot be used: /u);
 });
 
-it.each([{ name: "TimeoutError" }, { name: "AKIA SECRET", $metadata: { httpStatusCode: 500 } }])(
+it.each([{ name: "RangeError" }, { name: "AKIA SECRET", $metadata: { httpStatusCode: 500 } }])(
   "%o adds nothing",
   (facts) => {
     expect(storeError("be used", thrown(facts)).message).toBe("the object store cannot be used");

@@ -14,7 +14,7 @@ import { withEndpoint } from "../../src/lake/store/s3-address.js";
 import { openS3Store } from "../../src/lake/store/s3-store.js";
 import { type Origin, originOf } from "../../src/object-cache/origin.js";
 
-/** Says what a `GET` gets; a `HEAD` has the status alone. */
+/** Says what a `GET` gets, or `silence`; a `HEAD` has the status alone. */
 let answer: { readonly status: number; readonly code: string } = { status: 200, code: "" };
 let server: Server;
 let origin: Origin;
@@ -24,6 +24,9 @@ beforeEach(async () => {
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "b");
   vi.stubEnv("AWS_REGION", "us-east-1");
   server = createServer((request, response) => {
+    if (answer.code === "silence") {
+      return;
+    }
     const body = answer.code === "" ? "x" : `<Error><Code>${answer.code}</Code><Message>m</Message></Error>`;
     const ofRange = answer.status === 206 ? { etag: '"x"', "content-range": "bytes 0-0/1" } : {};
     response.writeHead(answer.status, { "content-length": body.length, ...ofRange });
@@ -56,6 +59,7 @@ it.each([
 it.each([
   [404, "NoSuchBucket", "there is no such bucket"],
   [403, "AccessDenied", "it denies access"],
+  [200, "silence", "the object store cannot be read: no answer comes"],
 ])("cannot be read when it answers %i %s", async (status, code, sentence) => {
   answer = { status, code };
   await expect(origin.probe()).rejects.toMatchObject({

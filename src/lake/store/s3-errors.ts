@@ -75,6 +75,8 @@ const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
     "its certificate is not trusted, or it has no TLS: name the certificate's authority in NODE_EXTRA_CA_CERTS, or check SVC_S3_ENDPOINT",
   ],
   [/^E[A-Z_]{4,}$/u, "no connection comes about: check SVC_S3_ENDPOINT, or AWS_REGION, and the network"],
+  // Also of a connection that breaks: so the SDK calls it.
+  [/^(?:TimeoutError|AbortError)$/u, "no answer comes: check SVC_S3_ENDPOINT, the network, and the store's own log"],
   [/^(?:PermanentRedirect|AuthorizationHeaderMalformed|301)$/u, "the bucket is in another region: set AWS_REGION"],
 ];
 

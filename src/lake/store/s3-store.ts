@@ -241,6 +241,9 @@ class S3Store implements ObjectStore, RemoteObjects {
     try {
       await this.read(readProbe, { start: 0, length: 1 }, () => Promise.resolve(), signal);
     } catch (error) {
+      if (signal.aborted) {
+        throw storeError("be read", signal.reason);
+      }
       if (!(error instanceof DamagedObject || (error instanceof ServiceError && error.code === "NOT_FOUND"))) {
         throw error;
       }
