@@ -13,7 +13,10 @@ COPY . .
 RUN node scripts/build.mjs
 
 FROM base AS packages
-RUN npx pnpm@12 install --frozen-lockfile --prod
+# uWebSockets.js brings 250 MB of binaries, for every platform.
+RUN npx pnpm@12 install --frozen-lockfile --prod \
+  && uws=uws_$(node -p '`${process.platform}_${process.arch}_${process.versions.modules}`').node \
+  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$uws" -delete
 
 FROM node:24-trixie-slim
 RUN groupadd --system --gid 10001 telemetry \
