@@ -23,6 +23,7 @@
  * - An unexpected failure of a batch (not an outage of storage) is bisected, so that a request that
  *   triggers a defect cannot fail its neighbours. So is the death of its thread; one alone is tried twice then, since
  *   something else may have been the cause.
+ * - A request that has waited for the database for `answerWithinMs`, whatever it stands behind, is answered 503.
  * - After an outage of storage, `accepting` is false for a moment: requests are refused before they are
  *   read; the next batch then finds out whether storage is back.
  * - When half of the batches of the last seconds failed, `storing` is false: a full disk still takes a
@@ -104,6 +105,12 @@ const maxGatherMs = 5;
 
 /** How long new bodies are refused after an outage. */
 const outagePauseMs = 1000;
+
+/**
+ * How long a request may wait for the database, from when it was taken: in the queue, behind other commits and for its own.
+ * Writing its objects is not counted. Their store has deadlines of its own, and what it takes long for would never be stored.
+ */
+const answerWithinMs = 25_000;
 
 /** How far back `storing` looks. */
 const recentMs = 10_000;
@@ -298,11 +305,16 @@ export class Batcher implements IngestSink, Component {
    */
   async #process(batch: readonly PendingRequest[], large: boolean): Promise<boolean> {
     const maxRounds = this.#options.maxRounds ?? 8;
-    let { requests, results }: Placed = { requests: batch, results: [] };
-    const startMs = this.#options.clock.monotonicMs();
+    const { clock } = this.#options;
+    const startMs = clock.monotonicMs();
+    let { requests, results }: Placed = { requests: this.#inTime(batch), results: [] };
+    if (requests.length === 0) {
+      return false;
+    }
+    let leftMs = requests.reduce((least, { sinceMs }) => Math.min(least, sinceMs), startMs) + answerWithinMs - startMs;
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
-      const assertInTime = publishDeadline(this.#options.clock);
+      const assertInTime = publishDeadline(clock);
       const encoded = await this.#encode(requests, excluded, large);
       if (encoded === null) {
         return false;
@@ -316,7 +328,9 @@ export class Batcher implements IngestSink, Component {
         return true;
       }
       this.#committingBytes += bytes;
-      const outcome = await this.#options.committer.commit(commit, assertInTime, large);
+      const commitMs = clock.monotonicMs();
+      const outcome = await this.#options.committer.commit(commit, { assertInTime, large, withinMs: leftMs });
+      leftMs -= clock.monotonicMs() - commitMs;
       this.#committingBytes -= bytes;
       this.#schedule();
       if (outcome.kind === "committed") {
@@ -344,6 +358,17 @@ export class Batcher implements IngestSink, Component {
     this.#options.logger.warn({ requests: requests.length, maxRounds }, "a batch met duplicates in every round");
     this.#answerAll(requests, unavailable);
     return false;
+  }
+
+  /** Answers those that have waited for too long, and returns the others. */
+  #inTime(batch: readonly PendingRequest[]): readonly PendingRequest[] {
+    const oldestMs = this.#options.clock.monotonicMs() - answerWithinMs;
+    const late = batch.filter(({ sinceMs }) => sinceMs <= oldestMs);
+    if (late.length === 0) {
+      return batch;
+    }
+    this.#answerAll(late, unavailable);
+    return batch.filter(({ sinceMs }) => sinceMs > oldestMs);
   }
 
   /** Encodes in a place of its own, or answers the batch and returns null. */

@@ -84,6 +84,8 @@ export interface PendingRequest {
   readonly code: number;
   /** Write audience of the credential; null leaves the rows unstamped. */
   readonly audience: string | null;
+  /** `performance.now()` when the body was complete. */
+  readonly sinceMs: number;
   answer(result: IngestResult): void;
 }
 

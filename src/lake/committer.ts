@@ -7,8 +7,9 @@
  * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
  *   its group are tried again at once without it. Two segments of one group that share a block cannot
  *   both go in: the first does, then the second learns of it.
- * - `unavailable`: the database was out, or gave no answer in time, or this process was stopped for long. The segment may
- *   be published, if the connection was lost around COMMIT, or will be, if the database goes on; so its objects must stay.
+ * - `unavailable`: the database was out, or gave no answer in time, whether to this segment or to those before it, or this
+ *   process was stopped for long. The segment may be published, if the connection was lost around COMMIT, or will be, if
+ *   the database goes on; so its objects must stay.
  * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
  *   again one by one, so that no segment fails for another's rows.
  *
@@ -20,7 +21,7 @@
 import type { DeadlineSql } from "../db/deadline-sql.js";
 import { reaching } from "../db/sql.js";
 import { Actor } from "../runtime/actor.js";
-import type { Clock } from "../runtime/clock.js";
+import type { Clock, Timer } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -40,22 +41,30 @@ export type CommitOutcome =
 
 /** Publishes segments. */
 export interface Committer extends Component {
-  /**
-   * Never rejects.
-   * @param assertInTime counts from before its objects were written; default: from now on
-   * @param large whether the others need not wait for it
-   */
-  commit(segment: SegmentCommit, assertInTime?: () => void, large?: boolean): Promise<CommitOutcome>;
+  /** Never rejects. */
+  commit(segment: SegmentCommit, how?: CommitHow): Promise<CommitOutcome>;
   /** Segments that wait or are in the running transaction. */
   readonly depth: number;
   /** False when transactions keep failing for a reason other than an outage. */
   readonly healthy: boolean;
 }
 
+/** What {@link Committer.commit} has to know beside the segment. */
+interface CommitHow {
+  /** Counts from before its objects were written; default: from now on. */
+  readonly assertInTime?: () => void;
+  /** Whether the others need not wait for it. */
+  readonly large?: boolean;
+  /** Its outcome is `unavailable` after that, in milliseconds. Default: when its transaction is given up. */
+  readonly withinMs?: number;
+}
+
 interface CommitRequest {
   readonly segment: SegmentCommit;
   readonly assertInTime: () => void;
   readonly answer: (outcome: CommitOutcome) => void;
+  /** Its time may be over. */
+  readonly isAnswered: () => boolean;
 }
 
 /** Options of {@link createCommitter}. */
@@ -108,7 +117,7 @@ export function createCommitter(o: CommitterOptions): Committer {
   };
 
   const handleBatch = async (requests: CommitRequest[]): Promise<void> => {
-    let waiting: readonly CommitRequest[] = requests;
+    let waiting: readonly CommitRequest[] = requests.filter((request) => !request.isAnswered());
     while (waiting.length > 0) {
       waiting = await step(waiting, attempt);
     }
@@ -136,20 +145,27 @@ export function createCommitter(o: CommitterOptions): Committer {
     get healthy() {
       return ordinary.healthy && ofLarge.healthy;
     },
-    commit: (segment, assertInTime = publishDeadline(o.clock), large = false) =>
+    commit: (segment, { assertInTime = publishDeadline(o.clock), large = false, withinMs } = {}) =>
       new Promise((resolve) => {
         unanswered++;
         let answered = false;
+        let timer: Timer | null = null;
         const answer = (outcome: CommitOutcome): void => {
           if (answered) {
             return;
-          } // a handler that failed half-way has answered some
+          } // its time was over, or a handler that failed half-way has answered some
           answered = true;
+          timer?.cancel();
           unanswered--;
           resolve(outcome);
         };
-        if (!(large ? ofLarge : ordinary).tell({ segment, assertInTime, answer })) {
+        if (!(large ? ofLarge : ordinary).tell({ segment, assertInTime, answer, isAnswered: () => answered })) {
           answer({ kind: "unavailable" });
+        } else if (withinMs !== undefined) {
+          timer = o.clock.schedule(() => {
+            warn("late", { withinMs }, "the database gave a commit no answer in time");
+            answer({ kind: "unavailable" });
+          }, withinMs);
         }
       }),
     stop: async () => {

@@ -66,6 +66,7 @@ class RemoteRequest implements PendingRequest {
   readonly length: number;
   readonly code: number;
   readonly audience: string | null;
+  readonly sinceMs = performance.now();
   readonly #id: number;
   readonly #thread: AcceptorThread;
 

@@ -129,6 +129,46 @@ describe("answering", () => {
     expect(commits[0]?.assertInTime).toThrow("may be gone");
   });
 
+  test("a request waits for the database for 25 s in all: in the queue, and in every round of its batch", async () => {
+    const { submit, clock, encodings, commits, kinds } = startBatcher();
+    submit("first");
+    await turn();
+    encodings[0]?.done();
+    await turn();
+    submit("queued");
+    clock.advance(5000);
+    submit("later", 20);
+    await turn();
+    // Writing objects has deadlines of its own.
+    clock.advance(7000);
+    encodings[1]?.done();
+    await turn();
+    clock.advance(4000);
+    commits[1]?.done({ kind: "duplicates", blockIds: new Set(["queued"]) });
+    await turn();
+    encodings[2]?.done();
+    await turn();
+    expect(commits.map(({ withinMs }) => withinMs)).toEqual([25_000, 20_000, 16_000]);
+    expect(kinds()).toEqual({});
+  });
+
+  test("a request that has waited for 25 s before its batch closes is answered 503, and not encoded", async () => {
+    const { submit, clock, encodings, commits, kinds } = startBatcher();
+    submit("first");
+    await turn();
+    submit("old");
+    clock.advance(1);
+    submit("new");
+    clock.advance(24_999);
+    encodings[0]?.done();
+    await turn();
+    commits[0]?.done({ kind: "unavailable" });
+    await turn();
+    await turn();
+    expect(kinds()).toEqual({ first: ["unavailable"], old: ["unavailable"] });
+    expect(encodings[1]?.names).toEqual(["new"]);
+  });
+
   test("a batch with nothing to store is answered without a commit", async () => {
     const { submit, encodings, commits, kinds } = startBatcher();
     submit("empty");

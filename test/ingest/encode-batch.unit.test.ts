@@ -59,7 +59,7 @@ const traces = requestCode(3, "protobuf", "identity");
 function request(body: Uint8Array, code = logs, audience: string | null = "team-a"): PendingRequest {
   const buffer = new SharedArrayBuffer(body.length + 3);
   new Uint8Array(buffer).set(body, 3);
-  return { buffer, offset: 3, length: body.length, code, audience, answer: () => undefined };
+  return { buffer, offset: 3, length: body.length, code, audience, sinceMs: 0, answer: () => undefined };
 }
 
 function encoderOf(store: ObjectStore, maxInflatedBytes = 1024 * 1024): BatchEncoder {

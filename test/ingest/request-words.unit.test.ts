@@ -19,6 +19,7 @@ function request(n: number, audience: string | null): PendingRequest {
     length: 10 + n,
     code: n % 64,
     audience,
+    sinceMs: 0,
     answer: () => undefined,
   };
 }

@@ -16,6 +16,7 @@ const request = (audience: string | null, length: number): PendingRequest => ({
   offset: 0,
   length,
   code: 1,
+  sinceMs: 0,
   answer: () => {},
 });
 

@@ -113,7 +113,7 @@ test("a large segment that takes long keeps no other waiting", async () => {
     await transaction`
       insert into blocks (block_id, stream_id, process_id, signal, row_count, payload_bytes)
       values (${held.blockId}, ${held.streamId}, ${held.processId}, 1, 1, 1)`;
-    outcome = committer.commit(large, undefined, true);
+    outcome = committer.commit(large, { large: true });
     expect(await committer.commit(small)).toEqual({ kind: "committed" });
     expect(committer.depth).toBe(1);
   });
@@ -187,13 +187,46 @@ test("a segment that the database says nothing about is given up, and is there o
   expect(await isPublished(one)).toBe(true);
 });
 
+test("a segment behind one that hangs is given up in its own time, and not published later", async () => {
+  const behind = segment([block()]);
+  const patient = start(database.sql, createMetrics());
+  const holder = await database.sql.reserve();
+  await holder`begin`;
+  await holder`lock table blocks in access exclusive mode`;
+  const hanging = patient.commit(segment([block()]));
+  await expect.poll(() => database.sql`select from pg_locks where not granted`).not.toHaveLength(0);
+  const startMs = performance.now();
+  const outcome = await patient.commit(behind, { withinMs: 300 });
+  const waitedMs = performance.now() - startMs;
+  await holder`commit`;
+  holder.release();
+  expect(outcome).toEqual({ kind: "unavailable" });
+  expect(waitedMs).toBeLessThan(5000);
+  expect(await hanging).toEqual({ kind: "committed" });
+  await patient.stop();
+  expect(await isPublished(behind)).toBe(false);
+});
+
+test("a segment whose time ends in its transaction is there once when it is sent again", async () => {
+  const one = segment([block()]);
+  const holder = await database.sql.reserve();
+  await holder`begin`;
+  await holder`lock table blocks in access exclusive mode`;
+  expect(await committer.commit(one, { withinMs: 200 })).toEqual({ kind: "unavailable" });
+  const again = committer.commit({ ...segment([]), blocks: one.blocks });
+  await holder`commit`;
+  holder.release();
+  expect(await again).toEqual({ kind: "duplicates", blockIds: new Set(one.blocks.map(({ blockId }) => blockId)) });
+  expect(await isPublished(one)).toBe(true);
+});
+
 test("a segment whose process was stopped for long is not published: its object may be gone", async () => {
   const clock = createManualClock();
   const stopped = start(database.sql, createMetrics(), 60_000, clock);
   const one = segment([block()]);
   const assertInTime = publishDeadline(clock);
   clock.advance(31 * 60_000);
-  expect(await stopped.commit(one, assertInTime)).toEqual({ kind: "unavailable" });
+  expect(await stopped.commit(one, { assertInTime })).toEqual({ kind: "unavailable" });
   expect(await isPublished(one)).toBe(false);
   expect(await stopped.commit(one)).toEqual({ kind: "committed" });
   await stopped.stop();

@@ -67,7 +67,7 @@ it(`${tasks} batches through the encode pool leave the heap as it was`, async ()
   stops.push(() => pool.stop());
   const buffer = new SharedArrayBuffer(1024);
   const code = requestCode(1, "protobuf", "identity");
-  const empty = { buffer, offset: 0, length: 0, code, audience: "team-a", answer: () => undefined };
+  const empty = { buffer, offset: 0, length: 0, code, audience: "team-a", sinceMs: 0, answer: () => undefined };
   expect(await growth(() => pool.encode([empty], new Set(), false))).toBeLessThan(slackBytes);
 }, 300_000);
 

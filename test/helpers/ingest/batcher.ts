@@ -25,6 +25,7 @@ interface Committing {
   readonly commit: SegmentCommit;
   readonly large: boolean | undefined;
   readonly assertInTime: (() => void) | undefined;
+  readonly withinMs: number | undefined;
   readonly done: (outcome: CommitOutcome) => void;
 }
 
@@ -74,9 +75,9 @@ export function startBatcher(
         }),
     },
     committer: {
-      commit: (commit, assertInTime, large) =>
+      commit: (commit, { assertInTime, large, withinMs } = {}) =>
         new Promise((resolve) => {
-          commits.push({ commit, assertInTime, large, done: resolve });
+          commits.push({ commit, assertInTime, large, withinMs, done: resolve });
         }),
     },
     removeObject: (path) => {
@@ -96,6 +97,7 @@ export function startBatcher(
       length,
       code: requestCode(1, "protobuf", "identity"),
       audience: null,
+      sinceMs: clock.monotonicMs(),
       answer: (result) => {
         answers.set(name, [...(answers.get(name) ?? []), result]);
       },

@@ -32,7 +32,7 @@ export async function commitLogs(
     const buffer = new SharedArrayBuffer(bytes.length);
     new Uint8Array(buffer).set(bytes);
     const code = requestCode(1, "protobuf", "identity");
-    return { buffer, offset: 0, length: bytes.length, code, audience, answer: () => undefined };
+    return { buffer, offset: 0, length: bytes.length, code, audience, sinceMs: 0, answer: () => undefined };
   });
   const { commit } = toEncodedBatch(await encoder.encode(toEncodeBatch(requests, new Set(), receivedUnixNano)));
   await at("publishing");
