@@ -6,7 +6,7 @@
  * It holds at most two database connections, the limit of the whole web server: claims go through
  * one actor and so use one at a time, everything else shares what is left.
  */
-import { connect, isConnectionError, missingRight, type Sql } from "../db/sql.js";
+import { connect, isConnectionError, missingRight, type Sql, unreachable } from "../db/sql.js";
 import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -156,7 +156,7 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
       try {
         return await database.run(schemaProblem);
       } catch (cause) {
-        throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause });
+        throw unreachable(cause);
       }
     },
     async stop() {

@@ -183,6 +183,8 @@ const unreachableCodes: ReadonlySet<string> = new Set([
  */
 const unavailableStates: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "57P05", "57014", "25006"]);
 
+const diskFull = "53100";
+
 /** Connection exceptions (08) and insufficient resources (53: disk full, memory, too many connections). */
 const unavailableClasses: ReadonlySet<string> = new Set(["08", "53"]);
 
@@ -194,8 +196,17 @@ export async function reaching<T>(work: () => Promise<T>): Promise<T> {
     if (!isConnectionError(error)) {
       throw missingRight(error) ?? error;
     }
-    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+    throw unreachable(error);
   }
+}
+
+/** What to tell of a {@link isConnectionError}: itself, when it has been worded. */
+export function unreachable(cause: unknown): ServiceError {
+  if (cause instanceof ServiceError) {
+    return cause;
+  }
+  const told = sqlState(cause) === diskFull ? "the disk of the database is full" : "the database cannot be reached";
+  return new ServiceError("UNAVAILABLE", told, { cause });
 }
 
 /** What to tell of a login that lacks a right (insufficient_privilege), as after an upgrade; null for other errors. */

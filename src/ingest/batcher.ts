@@ -24,7 +24,7 @@
  *   triggers a defect cannot fail its neighbours. So is the death of its thread; one alone is tried twice then, since
  *   something else may have been the cause.
  * - A request that has waited for the database for `answerWithinMs`, whatever it stands behind, is answered 503.
- * - After an outage of storage, `accepting` is false for a moment: requests are refused before they are
+ * - After an outage of storage, `obstacle` says so for a moment: requests are refused before they are
  *   read; the next batch then finds out whether storage is back.
  * - When half of the batches of the last seconds failed, `storing` is false: a full disk still takes a
  *   small object now and then, and senders should leave a server that stores one request in ten.
@@ -149,7 +149,8 @@ export class Batcher implements IngestSink, Component {
   #gather = { requests: 0, untilMs: Number.NEGATIVE_INFINITY };
   #gatherTimed = false;
   #lastProgressMs: number;
-  #outageUntilMs = Number.NEGATIVE_INFINITY;
+  /** Why, and until when new bodies are refused for it. */
+  #outage = { reason: "", untilMs: Number.NEGATIVE_INFINITY };
   /** What became of batches, in two periods of half of `recentMs`: the present one and the one before. */
   #recent = { stored: 0, lost: 0 };
   #before = { stored: 0, lost: 0 };
@@ -173,8 +174,11 @@ export class Batcher implements IngestSink, Component {
     );
   }
 
-  get accepting(): boolean {
-    return !this.#stopping && this.#options.clock.monotonicMs() >= this.#outageUntilMs;
+  get obstacle(): string | null {
+    if (this.#stopping) {
+      return "the server is stopping; try again";
+    }
+    return this.#options.clock.monotonicMs() < this.#outage.untilMs ? this.#outage.reason : null;
   }
 
   /** False while most of the recent batches could not be stored. */
@@ -344,8 +348,8 @@ export class Batcher implements IngestSink, Component {
       }
       if (outcome.kind === "unavailable") {
         // Its objects stay: they may be published after all. If not, maintenance removes them.
-        this.#startOutage();
-        this.#answerAll(requests, unavailable);
+        this.#startOutage(outcome.reason);
+        this.#answerAll(requests, { ...unavailable, reason: outcome.reason });
         return false;
       }
       this.#removeObjects(commit);
@@ -367,7 +371,7 @@ export class Batcher implements IngestSink, Component {
     if (late.length === 0) {
       return batch;
     }
-    this.#answerAll(late, unavailable);
+    this.#answerAll(late, { ...unavailable, reason: "the server or its database is too slow now" });
     return batch.filter(({ sinceMs }) => sinceMs > oldestMs);
   }
 
@@ -429,13 +433,14 @@ export class Batcher implements IngestSink, Component {
   }
 
   async #encodeFailed(batch: readonly PendingRequest[], error: unknown, large: boolean): Promise<void> {
-    if (error instanceof ThreadDiedError || toServiceError(error).code === "INTERNAL") {
+    const { code, publicMessage: reason } = toServiceError(error);
+    if (error instanceof ThreadDiedError || code === "INTERNAL") {
       await this.#narrowDown(batch, error, large);
       return;
     }
     this.#warn("", { err: error, requests: batch.length }, "a batch was not encoded", "error");
-    this.#startOutage();
-    this.#answerAll(batch, unavailable);
+    this.#startOutage(reason);
+    this.#answerAll(batch, { ...unavailable, reason });
   }
 
   /**
@@ -467,10 +472,10 @@ export class Batcher implements IngestSink, Component {
     this.#gather = { requests, untilMs: nowMs + Math.min((nowMs - startMs) * gatherShare, maxGatherMs) };
   }
 
-  #startOutage(): void {
+  #startOutage(reason: string): void {
     this.#startPeriod();
     this.#recent.lost++;
-    this.#outageUntilMs = this.#options.clock.monotonicMs() + outagePauseMs;
+    this.#outage = { reason, untilMs: this.#options.clock.monotonicMs() + outagePauseMs };
   }
 
   /** Begins a new period when the present one is over. */

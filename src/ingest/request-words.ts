@@ -123,6 +123,7 @@ export function writeResult({ words, texts }: ResultBatch, index: number, id: nu
       break;
     case "unavailable":
       words[at + resultAt.retryAfterSeconds] = result.retryAfterSeconds;
+      text = result.reason ?? null;
       break;
     case "internal":
       text = result.requestId;
@@ -174,7 +175,7 @@ export function resultReader({ words, texts }: Pick<ResultBatch, "words" | "text
         return { kind: "internal", requestId: text ?? "" };
       default: {
         const retryAfterSeconds = word(words, at + resultAt.retryAfterSeconds);
-        return { kind: "unavailable", retryAfterSeconds };
+        return { kind: "unavailable", retryAfterSeconds, ...(text === undefined ? {} : { reason: text }) };
       }
     }
   };

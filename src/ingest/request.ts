@@ -65,8 +65,8 @@ export type IngestResult =
       readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE";
       readonly message: string;
     }
-  /** Not now: 503 with Retry-After. */
-  | { readonly kind: "unavailable"; readonly retryAfterSeconds: number }
+  /** Not now: 503 with Retry-After. `reason` is public text, where something is known. */
+  | { readonly kind: "unavailable"; readonly retryAfterSeconds: number; readonly reason?: string }
   /** A defect: 500 with an id under which the log says more. */
   | { readonly kind: "internal"; readonly requestId: string };
 
@@ -91,7 +91,7 @@ export interface PendingRequest {
 
 /** Where a front end hands complete bodies over. */
 export interface IngestSink {
-  /** False while new bodies are better refused before they are read: stopping, or storage is out. */
-  readonly accepting: boolean;
+  /** Why new bodies are better refused before they are read: stopping, or storage is out. Public text; null: they are not. */
+  readonly obstacle: string | null;
   submit(request: PendingRequest): void;
 }

@@ -31,8 +31,7 @@
  *   Because they may be published, the caller must not remove the objects; the sweep decides later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
-import { ServiceError } from "../runtime/errors.js";
+import { isConnectionError, type Sql, sqlState, unreachable } from "../db/sql.js";
 import type { BlockRow, PartitionRow, SegmentCommit } from "./catalogue-rows.js";
 import { processesJson } from "./process-row.js";
 import { PublishedStreams } from "./published-streams.js";
@@ -108,7 +107,7 @@ export async function commitSegments(
       }
       const delayMs = reconnectDelaysMs[lostConnections++];
       if (delayMs === undefined) {
-        throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+        throw unreachable(error);
       }
       await sleep(delayMs);
     }

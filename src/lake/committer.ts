@@ -22,7 +22,7 @@ import type { DeadlineSql } from "../db/deadline-sql.js";
 import { reaching } from "../db/sql.js";
 import { Actor } from "../runtime/actor.js";
 import type { Clock, Timer } from "../runtime/clock.js";
-import { toServiceError } from "../runtime/errors.js";
+import { errorCatalogue, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { createRareWarning } from "../runtime/log/rare-warnings.js";
@@ -36,7 +36,7 @@ import { PublishedStreams } from "./published-streams.js";
 export type CommitOutcome =
   | { readonly kind: "committed" }
   | { readonly kind: "duplicates"; readonly blockIds: ReadonlySet<string> }
-  | { readonly kind: "unavailable" }
+  | { readonly kind: "unavailable"; readonly reason: string }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** Publishes segments. */
@@ -76,6 +76,9 @@ interface CommitterOptions {
   readonly clock: Clock;
 }
 
+/** Stopped, or a defect. */
+const lost: CommitOutcome = { kind: "unavailable", reason: errorCatalogue.UNAVAILABLE.publicMessage };
+
 /** Most segments in one transaction. */
 const maxGroup = 256;
 /** An upper bound nobody should reach: what waits is bounded by the arena long before. */
@@ -107,9 +110,10 @@ export function createCommitter(o: CommitterOptions): Committer {
       groupSize.observe(group.length);
       return result;
     } catch (error) {
-      if (toServiceError(error).retryable) {
+      const { retryable, publicMessage: reason } = toServiceError(error);
+      if (retryable) {
         warn("given up", { err: error, segments: group.length }, "a commit was given up");
-        return { kind: "unavailable" };
+        return { kind: "unavailable", reason };
       }
       o.logger.error({ err: error, segments: group.length }, "a commit failed");
       return { kind: "failed", error };
@@ -131,7 +135,7 @@ export function createCommitter(o: CommitterOptions): Committer {
       maxBatch: maxGroup,
       handleBatch,
       onError: ({ answer }) => {
-        answer({ kind: "unavailable" });
+        answer(lost);
       },
     });
   const ordinary = start("committer");
@@ -160,11 +164,11 @@ export function createCommitter(o: CommitterOptions): Committer {
           resolve(outcome);
         };
         if (!(large ? ofLarge : ordinary).tell({ segment, assertInTime, answer, isAnswered: () => answered })) {
-          answer({ kind: "unavailable" });
+          answer(lost);
         } else if (withinMs !== undefined) {
           timer = o.clock.schedule(() => {
             warn("late", { withinMs }, "the database gave a commit no answer in time");
-            answer({ kind: "unavailable" });
+            answer({ kind: "unavailable", reason: "the database does not answer" });
           }, withinMs);
         }
       }),

@@ -219,13 +219,13 @@ class AcceptorThread {
   }
 
   #sendState(): void {
-    const { accepting } = this.#o.sink;
+    const { obstacle } = this.#o.sink;
     const problem = this.#o.probes.health();
-    if (this.#state?.accepting === accepting && this.#state.problem === problem) {
+    if (this.#state?.obstacle === obstacle && this.#state.problem === problem) {
       return;
     }
-    this.#state = { accepting, problem };
-    this.#thread.tell({ kind: "state", accepting, problem });
+    this.#state = { obstacle, problem };
+    this.#thread.tell({ kind: "state", obstacle, problem });
   }
 }
 

@@ -162,7 +162,7 @@ describe("answering", () => {
     clock.advance(24_999);
     encodings[0]?.done();
     await turn();
-    commits[0]?.done({ kind: "unavailable" });
+    commits[0]?.done({ kind: "unavailable", reason: "" });
     await turn();
     await turn();
     expect(kinds()).toEqual({ first: ["unavailable"], old: ["unavailable"] });
@@ -310,18 +310,18 @@ test("large requests are stored beside the others, one batch at a time", async (
 
 describe("failures", () => {
   test("a commit without a database: 503, the objects stay, new bodies are refused for a moment", async () => {
-    const { batcher, clock, submit, encodings, commits, removed, kinds } = startBatcher();
+    const { batcher, clock, submit, encodings, commits, removed, answers } = startBatcher();
     submit("a");
     await turn();
     encodings[0]?.done();
     await turn();
-    commits[0]?.done({ kind: "unavailable" });
+    commits[0]?.done({ kind: "unavailable", reason: "its disk is full" });
     await turn();
-    expect(kinds()).toEqual({ a: ["unavailable"] });
+    expect(answers.get("a")).toEqual([{ kind: "unavailable", retryAfterSeconds: 1, reason: "its disk is full" }]);
     expect(removed).toEqual([]);
-    expect(batcher.accepting).toBe(false);
+    expect(batcher.obstacle).toBe("its disk is full");
     clock.advance(1001);
-    expect(batcher.accepting).toBe(true);
+    expect(batcher.obstacle).toBeNull();
   });
 
   test("storage that takes one batch now and then is not storing, until most are taken or none was tried", async () => {
@@ -331,7 +331,7 @@ describe("failures", () => {
       await turn();
       encodings.at(-1)?.done();
       await turn();
-      commits.at(-1)?.done({ kind });
+      commits.at(-1)?.done({ kind, reason: "" });
       await turn();
     };
     expect(batcher.storing).toBe(true);
@@ -367,18 +367,20 @@ describe("failures", () => {
   });
 
   test("storage that fails a batch gives it 503 and no other", async () => {
-    const { submit, encodings, commits, kinds } = startBatcher();
+    const { batcher, submit, encodings, commits, kinds, answers } = startBatcher();
     submit("a");
     await turn();
     submit("b");
-    encodings[0]?.fail(new ServiceError("UNAVAILABLE"));
+    encodings[0]?.fail(new ServiceError("UNAVAILABLE", "its disk is full"));
     await turn();
     await turn();
+    expect(batcher.obstacle).toBe("its disk is full");
     encodings[1]?.done();
     await turn();
     commits[0]?.done({ kind: "committed" });
     await turn();
     expect(kinds()).toEqual({ a: ["unavailable"], b: ["stored"] });
+    expect(answers.get("a")).toMatchObject([{ reason: "its disk is full" }]);
   });
 
   /** Stores all but `bad`, whose batches fail; tells how often it was tried. */
@@ -431,7 +433,7 @@ describe("failures", () => {
     const tries = await storeBeside(lab, (encoding) => encoding.fail(new ThreadDiedError("out of memory")));
     expect(tries).toBe(4);
     expect(lab.kinds()).toEqual({ a: ["stored"], b: ["stored"], bad: ["internal"], c: ["stored"], d: ["stored"] });
-    expect(lab.batcher.accepting).toBe(true);
+    expect(lab.batcher.obstacle).toBeNull();
   });
 
   test("a request that was alone when its thread died once is stored", async () => {

@@ -60,6 +60,7 @@ const results: readonly IngestResult[] = [
   { kind: "failed", code: "BAD_REQUEST", message: "broken" },
   { kind: "failed", code: "PAYLOAD_TOO_LARGE", message: "inflated" },
   { kind: "unavailable", retryAfterSeconds: 7 },
+  { kind: "unavailable", retryAfterSeconds: 7, reason: "its disk is full" },
   { kind: "internal", requestId: "id-1" },
   { kind: "internal", requestId: "" },
 ];

@@ -166,11 +166,21 @@ test("without a database every segment is told so, and the log once", async () =
   const lost = start(sql, createMetrics(), undefined, undefined, logger);
   const outcomes = await Promise.all([1, 2].map(() => lost.commit(segment([block()]))));
   outcomes.push(await lost.commit(segment([block()])));
-  expect(outcomes).toEqual(outcomes.map(() => ({ kind: "unavailable" })));
+  expect(outcomes).toEqual(outcomes.map(() => ({ kind: "unavailable", reason: "the database cannot be reached" })));
   expect(lines).toMatchObject([{ msg: "a commit was given up" }]);
   await lost.stop();
-  expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
+  expect(await lost.commit(segment([block()]))).toMatchObject({ kind: "unavailable" });
   await sql.end({ timeout: 5 });
+});
+
+test("a segment that the database has no room for on its disk is told so", async () => {
+  await database.sql`create function refuse_room() returns trigger language plpgsql as $$
+    begin raise exception 'no space left' using errcode = '53100'; end $$`.simple();
+  await database.sql`create trigger full_disk before insert on blocks execute function refuse_room()`.simple();
+  const one = segment([block()]);
+  expect(await committer.commit(one)).toEqual({ kind: "unavailable", reason: "the disk of the database is full" });
+  await database.sql`drop trigger full_disk on blocks`;
+  expect(await committer.commit(one)).toEqual({ kind: "committed" });
 });
 
 test("a segment that the database says nothing about is given up, and is there once when it is sent again", async () => {
@@ -179,7 +189,7 @@ test("a segment that the database says nothing about is given up, and is there o
   const holder = await database.sql.reserve();
   await holder`begin`;
   await holder`lock table blocks in access exclusive mode`;
-  expect(await impatient.commit(one)).toEqual({ kind: "unavailable" });
+  expect(await impatient.commit(one)).toEqual({ kind: "unavailable", reason: "the database cannot be reached" });
   await holder`commit`;
   holder.release();
   expect(["committed", "duplicates"]).toContain((await committer.commit(one)).kind);
@@ -200,7 +210,7 @@ test("a segment behind one that hangs is given up in its own time, and not publi
   const waitedMs = performance.now() - startMs;
   await holder`commit`;
   holder.release();
-  expect(outcome).toEqual({ kind: "unavailable" });
+  expect(outcome).toEqual({ kind: "unavailable", reason: "the database does not answer" });
   expect(waitedMs).toBeLessThan(5000);
   expect(await hanging).toEqual({ kind: "committed" });
   await patient.stop();
@@ -212,7 +222,7 @@ test("a segment whose time ends in its transaction is there once when it is sent
   const holder = await database.sql.reserve();
   await holder`begin`;
   await holder`lock table blocks in access exclusive mode`;
-  expect(await committer.commit(one, { withinMs: 200 })).toEqual({ kind: "unavailable" });
+  expect(await committer.commit(one, { withinMs: 200 })).toMatchObject({ kind: "unavailable" });
   const again = committer.commit({ ...segment([]), blocks: one.blocks });
   await holder`commit`;
   holder.release();
@@ -226,7 +236,10 @@ test("a segment whose process was stopped for long is not published: its object 
   const one = segment([block()]);
   const assertInTime = publishDeadline(clock);
   clock.advance(31 * 60_000);
-  expect(await stopped.commit(one, { assertInTime })).toEqual({ kind: "unavailable" });
+  expect(await stopped.commit(one, { assertInTime })).toEqual({
+    kind: "unavailable",
+    reason: expect.stringContaining("may be gone"),
+  });
   expect(await isPublished(one)).toBe(false);
   expect(await stopped.commit(one)).toEqual({ kind: "committed" });
   await stopped.stop();

@@ -125,17 +125,21 @@ describe("a file store", () => {
     }
   });
 
-  test.each(["fdatasync", "fsync"] as const)("has nothing of one whose %s fails", async (name) => {
+  test.each([
+    ["fdatasync", "EIO", "the object store cannot be written"],
+    ["fsync", "ENOSPC", "the object store cannot be written: its disk is full"],
+    ["fsync", "EDQUOT", "the object store cannot be written: its quota of the disk is used up"],
+  ] as const)("has nothing of one whose %s fails (%s)", async (name, code, message) => {
     await store.put("t/d/1.parquet", [Buffer.from("1")]);
     const real = fs[name];
     const failing = (_descriptor: number, done: fs.NoParamCallback): void => {
-      done(Object.assign(new Error("EIO: i/o error"), { code: "EIO" }));
+      done(Object.assign(new Error(`${code}: it failed`), { code }));
     };
     Object.assign(fs, { [name]: failing });
     syncBuiltinESMExports();
     try {
       const put = store.put("t/d/2.parquet", [Buffer.from("2")], true);
-      await expect(put).rejects.toMatchObject({ code: "UNAVAILABLE", cause: { code: "EIO" } });
+      await expect(put).rejects.toMatchObject({ code: "UNAVAILABLE", message, cause: { code } });
     } finally {
       Object.assign(fs, { [name]: real });
       syncBuiltinESMExports();

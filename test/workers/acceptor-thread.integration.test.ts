@@ -33,7 +33,7 @@ async function start(
   await loadUws();
   // As the server does: an acceptor is given the port it is to share, or it could not be replaced.
   const port = o.port ?? (await freePort());
-  const state = o.state ?? { accepting: true, problem: null };
+  const state = o.state ?? { obstacle: null, problem: null };
   acceptor = await startAcceptor({
     onUsage: () => undefined,
     ...(o.entry === undefined ? {} : { entry: o.entry }),
@@ -46,8 +46,8 @@ async function start(
     counters: new FrontCounters().buffer,
     logLevel: "silent",
     sink: {
-      get accepting() {
-        return state.accepting;
+      get obstacle() {
+        return state.obstacle;
       },
       submit: (request) => {
         request.answer(answer(request));
@@ -89,7 +89,7 @@ test("bodies cross in shared memory, and every kind of result comes back as its 
     { ...stored, rejected: 2, rejectedReason: "why" },
     { kind: "failed", code: "BAD_REQUEST", message: "broken" },
     { kind: "failed", code: "PAYLOAD_TOO_LARGE", message: "inflated" },
-    { kind: "unavailable", retryAfterSeconds: 7 },
+    { kind: "unavailable", retryAfterSeconds: 7, reason: "its disk is full" },
     { kind: "internal", requestId: "id-1" },
   ];
   const { port } = await start(({ buffer, offset, length }) => {
@@ -112,11 +112,12 @@ test("bodies cross in shared memory, and every kind of result comes back as its 
   expect(responses[2]?.body).toContain("broken");
   expect(responses[3]?.body).toContain("inflated");
   expect(responses[4]?.retryAfter).toBe("7");
+  expect(responses[4]?.body).toContain("its disk is full");
   expect(responses[5]?.body).toContain("id-1");
 });
 
 test("health, readiness and metrics come from the main thread", async () => {
-  const state = { accepting: true, problem: null as string | null };
+  const state = { obstacle: null, problem: null as string | null };
   const { port } = await start(() => stored, { state });
   const url = `http://127.0.0.1:${port}`;
   expect((await fetch(`${url}/health`)).status).toBe(200);
@@ -128,9 +129,16 @@ test("health, readiness and metrics come from the main thread", async () => {
 });
 
 test("while the sink accepts nothing, bodies are refused before they are read", async () => {
-  const state = { accepting: false, problem: null };
+  const state = { obstacle: "its disk is full", problem: null };
   const { port } = await start(() => stored, { state });
-  await expect.poll(async () => (await post(port, protobufLogs("x"))).status).toBe(503);
+  const answer = async (): Promise<readonly [number, string]> => {
+    const { status, ...response } = await post(port, protobufLogs("x")).then(async (r) => ({
+      status: r.status,
+      text: await r.text(),
+    }));
+    return [status, response.text];
+  };
+  await expect.poll(answer).toEqual([503, expect.stringContaining("its disk is full")]);
 });
 
 test("a thread that meets a defect closes its sockets, and another one takes its port", async () => {

@@ -1,5 +1,5 @@
 /** Rewriting a table: its lock of merging, and an engine that reaches one audience of it. */
-import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
+import { isConnectionError, type Sql, sqlState, unreachable } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type MergeEngine, type MergeProcess, withMergeProcess } from "../merge/merge-engine.js";
 import { unlockMerge, waitForMergeLock } from "../merge/merge-lock.js";
@@ -27,9 +27,7 @@ export async function withRewriteEngine<T>(
     } catch (error) {
       // What Postgres says is not about an object.
       const worded = sqlState(error) === null ? rewriteError(error, context.cancelled()) : error;
-      throw isConnectionError(worded)
-        ? new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: worded })
-        : worded;
+      throw isConnectionError(worded) ? unreachable(worded) : worded;
     }
   });
 }

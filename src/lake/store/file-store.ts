@@ -38,9 +38,17 @@ export const fileMode = 0o640;
 const maximumBuffers = 1024;
 const temporarySuffix = ".tmp";
 
+/** What may be said of why a file cannot be written. */
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: ": its disk is full",
+  EDQUOT: ": its quota of the disk is used up",
+  EROFS: ": its file system is read-only",
+};
+
 /** What an operation that failed rejects with. */
 export function unavailable(action: string, error: unknown): ServiceError {
-  return new ServiceError("UNAVAILABLE", `the object store cannot ${action}`, { cause: error });
+  const why = reasons[errorCode(error) ?? ""] ?? "";
+  return new ServiceError("UNAVAILABLE", `the object store cannot ${action}${why}`, { cause: error });
 }
 
 /** Such as ENOENT. */

@@ -53,8 +53,8 @@ export interface AcceptorSettings {
 
 /** What the main thread knows of itself, and an acceptor goes by. */
 export interface HostState {
-  /** See {@link IngestSink.accepting}. */
-  readonly accepting: boolean;
+  /** See {@link IngestSink.obstacle}. */
+  readonly obstacle: string | null;
   /** What `/health` says; null: all is well. */
   readonly problem: string | null;
 }
@@ -152,8 +152,8 @@ export class OtlpAcceptor implements AcceptorApi {
     this.#sink.results(batch);
   }
 
-  state({ accepting, problem }: HostState): void {
-    this.#sink.accepting = accepting;
+  state({ obstacle, problem }: HostState): void {
+    this.#sink.obstacle = obstacle;
     this.#problem = problem;
   }
 
@@ -196,7 +196,7 @@ export class OtlpAcceptor implements AcceptorApi {
 
 /** Hands requests to the main thread, those of one turn of the event loop in one message. */
 class RemoteSink implements IngestSink {
-  accepting = true;
+  obstacle: string | null = null;
   readonly #main: MainThread;
   readonly #pending = new Map<number, PendingRequest>();
   #turn: PendingRequest[] = [];

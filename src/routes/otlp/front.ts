@@ -271,7 +271,10 @@ export class OtlpFront implements ExchangeHost {
       return stopping;
     }
     const { memory, sink } = this.#options;
-    return sink.accepting && memory.admits(audience, Math.max(head.contentLength, 1), 0) ? null : overloaded;
+    if (sink.obstacle !== null) {
+      return { code: "UNAVAILABLE", message: sink.obstacle, retryAfterSeconds: 1 };
+    }
+    return memory.admits(audience, Math.max(head.contentLength, 1), 0) ? null : overloaded;
   }
 
   /** The credential is not in memory. What else is wrong is said only to whom it may concern. Never rejects. */

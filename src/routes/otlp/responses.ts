@@ -85,7 +85,7 @@ export function refusalFor(result: Exclude<IngestResult, { kind: "stored" }>): R
     case "unavailable":
       return {
         code: "UNAVAILABLE",
-        message: errorCatalogue.UNAVAILABLE.publicMessage,
+        message: result.reason ?? errorCatalogue.UNAVAILABLE.publicMessage,
         retryAfterSeconds: result.retryAfterSeconds,
       };
   }

@@ -107,5 +107,5 @@ export function startBatcher(
   };
   const kinds = (): Record<string, string[]> =>
     Object.fromEntries([...answers].map(([name, all]) => [name, all.map(({ kind }) => kind)]));
-  return { batcher, clock, encodings, commits, removed, submit, kinds };
+  return { batcher, clock, encodings, commits, removed, submit, kinds, answers };
 }

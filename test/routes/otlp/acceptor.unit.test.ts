@@ -137,10 +137,11 @@ test("a drain waits for open requests, ends their connections, and takes no new 
 test("it goes by what the main thread says of itself, and serves on when that cannot answer", async () => {
   const { acceptor, url } = await start();
   const health = async (): Promise<string> => (await fetch(`${url}/health`)).text();
-  acceptor.tell({ kind: "state", accepting: false, problem: "the lake is dry" });
+  acceptor.tell({ kind: "state", obstacle: "its disk is full", problem: "the lake is dry" });
   await expect.poll(health).toContain("the lake is dry");
-  expect((await post(url, protobufLogs("mark"))).status).toBe(503);
-  acceptor.tell({ kind: "state", accepting: true, problem: null });
+  const refused = await post(url, protobufLogs("mark"));
+  expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining("its disk is full")]);
+  acceptor.tell({ kind: "state", obstacle: null, problem: null });
   await expect.poll(health).not.toContain("the lake is dry");
   expect(await (await fetch(`${url}/ready`)).text()).toContain("not yet");
   expect((await fetch(`${url}/metrics`)).status).toBe(500);

@@ -46,7 +46,7 @@ beforeEach(async () => {
     memory: new BodyMemory(new Arena(1024 * 1024)),
     ownsMemory: true,
     authenticator: anonymousAuthenticator(logger),
-    sink: { accepting: true, submit: (request) => submitted.push(request) },
+    sink: { obstacle: null, submit: (request) => submitted.push(request) },
     counters: new FrontCounters(undefined, "grpc"),
     usage: new UsageCounts(),
     maxBodyBytes: 100_000,
