@@ -3,25 +3,12 @@ import { type ReactElement, useMemo } from "react";
 
 import type { SqlState } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { type Buckets, inEveryBucket, perSecond } from "../../ui/chart/buckets.js";
-import { type ChartData, toSeries } from "../../ui/chart/series.js";
+import type { Buckets } from "../../ui/chart/buckets.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { seriesColour } from "../../ui/colours.js";
 import { absoluteRange } from "../../ui/time-range.js";
+import { redSeries } from "./red-series.js";
 import css from "./service-page.module.css";
-
-export function overTimeSql(buckets: Buckets, condition: string): string {
-  return `SELECT date_bin('${buckets.width}', time) AS bucket, count(*) AS requests,
-  count_if(is_error) / count(*) AS errors, approx_quantile(duration_ms, 0.5) AS p50,
-  approx_quantile(duration_ms, 0.95) AS p95, approx_quantile(duration_ms, 0.99) AS p99
-FROM spans WHERE ${condition} GROUP BY ALL ORDER BY bucket`;
-}
-
-const quantiles = [
-  ["p50", "var(--series-2)"],
-  ["p95", "var(--series-4)"],
-  ["p99", "var(--series-1)"],
-] as const;
 
 export function RedCharts({
   name,
@@ -34,24 +21,7 @@ export function RedCharts({
 }): ReactElement | null {
   const { resolved, setRange } = useTimeRange();
   const { result } = overTime;
-  const charts = useMemo(() => {
-    const one = (value: string, title: string, colour: string): ChartData => {
-      const data =
-        result === null
-          ? { times: new Float64Array(0), series: [] }
-          : toSeries(result, { time: "bucket", value, name: null });
-      return { ...data, series: data.series.map((series) => ({ ...series, name: title, colour })) };
-    };
-    const requests = perSecond(inEveryBucket(one("requests", "Requests", seriesColour(name)), buckets, 0), buckets);
-    const errors = inEveryBucket(one("errors", "Errors", "var(--level-error)"), buckets, 0);
-    const lines = quantiles.map(([id, colour]) => one(id, id, colour));
-    const durations = inEveryBucket(
-      { times: lines[0]?.times ?? new Float64Array(0), series: lines.flatMap(({ series }) => series) },
-      buckets,
-      Number.NaN,
-    );
-    return { requests, errors, durations };
-  }, [result, buckets, name]);
+  const charts = useMemo(() => redSeries(result, seriesColour(name), buckets), [result, buckets, name]);
   const shared = {
     heading: true,
     range: resolved,

@@ -18,7 +18,8 @@ import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js
 import { CallsTable } from "./calls-table.js";
 import { ExceptionsTable, exceptionsSql } from "./exceptions-table.js";
 import { OperationsTable, operationsSql } from "./operations-table.js";
-import { overTimeSql, RedCharts } from "./red-charts.js";
+import { RedCharts } from "./red-charts.js";
+import { overTimeSql } from "./red-series.js";
 import { audienceCondition, callsSql, isRequest, readCalls, serviceCondition, unnamed } from "./service-data.js";
 import css from "./service-page.module.css";
 import { severityOf } from "./error-share.js";
