@@ -176,6 +176,10 @@ describe("exp_histogram_quantile", () => {
     [0.75, exp(0, 10, 0, "[0]", 1, "[10]", "0.5"), -0.25],
     [0.75, exp(0, 10, 0, "[]", 0, "[]", "0.5"), 0.25],
     [0.5, exp(0, 10, 0, "[]", 0, "[]", "NULL"), 0],
+    // The last bucket that 32 bits can number is at 2, of scale 31; of the highest scale, at 1.
+    [1, exp(31, 0, 2_147_483_647, "[10]"), 2],
+    [0.9, exp(2_147_483_647, 0, 2_147_483_646, "[10, 10, 10]"), 1],
+    [0.1, exp(2_147_483_647, 0, 0, "[]", 2_147_483_647, "[10, 10]"), -1],
   ])("at %d of %s", async (q, histogram, wanted) => {
     expect(Number(await value(`exp_histogram_quantile(${q}, ${histogram})`))).toBeCloseTo(wanted, 12);
   });

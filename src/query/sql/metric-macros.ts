@@ -122,7 +122,9 @@ const explicitQuantile = `CASE
 const positive = "svc_h.h.positive_bucket_counts";
 const negative = "svc_h.h.negative_bucket_counts";
 const zeroThreshold = "coalesce(svc_h.h.zero_threshold, 0)";
-const exponent = (index: string): string => `pow(2.0, (${index}) * pow(2.0, -${scaleOf("svc_h.h")}))`;
+/** Of a bucket's bound. The first bucket may be the last that 32 bits can number. */
+const exponent = (sign: Sign, index: string): string =>
+  `pow(2.0, (CAST(svc_h.h.${sign}_offset AS BIGINT) + ${index}) * pow(2.0, -${scaleOf("svc_h.h")}))`;
 
 /** Whether an exponential histogram, or null, lacks a number that matters. */
 const lacksNumbers = (h: string): string =>
@@ -158,9 +160,9 @@ const expQuantile = `CASE
               "svc_f",
               `CASE
               WHEN svc_k <= len(${negative})
-                THEN -${exponent(`svc_h.h.negative_offset + len(${negative}) - svc_k + 1 - svc_f`)}
+                THEN -${exponent("negative", `len(${negative}) - svc_k + 1 - svc_f`)}
               WHEN svc_k > len(${negative}) + 1
-                THEN ${exponent(`svc_h.h.positive_offset + svc_k - len(${negative}) - 2 + svc_f`)}
+                THEN ${exponent("positive", `svc_k - len(${negative}) - 2 + svc_f`)}
               WHEN coalesce(list_sum(${negative}), 0) = 0 AND coalesce(list_sum(${positive}), 0) > 0
                 THEN ${zeroThreshold} * svc_f
               WHEN coalesce(list_sum(${positive}), 0) = 0 AND coalesce(list_sum(${negative}), 0) > 0
