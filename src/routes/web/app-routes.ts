@@ -10,7 +10,7 @@ import { type FrontOperationId, operations, type StoredOperationId } from "../..
 import { readBody, readFields, readQuery } from "../../wire/web/fields.js";
 import type { HttpAnswer } from "../http/answer.js";
 import type { BodyExchange } from "../http/body-exchange.js";
-import type { WebMaps } from "./maps.js";
+import { isGone, type WebMaps } from "./maps.js";
 import type { DataSources } from "./query/data-sources.js";
 import { addDenial, type DenialCaller, listDenials, removeDenial, testDenial } from "./query/denials.js";
 import type { SendParts, WebQueries } from "./query/web-queries.js";
@@ -100,12 +100,20 @@ export class AppRoutes {
     return await this.#o.queries.run({ session: whose, idToken, origin, input, accept, signal: exchange.left }, send);
   }
 
-  async #getMap(call: AppCall): Promise<AppAnswer> {
+  async #getMap(call: AppCall, again = true): Promise<AppAnswer> {
     const { headers, bodyBytes, parts } = await this.#o.maps.get(this.#fileOf(call, "getMap"), call.ifNoneMatch);
     if (parts === null) {
       return { status: 304, headers, body: "" };
     }
-    return { sent: await call.send({ status: 200, headers, bodyBytes }, parts) };
+    try {
+      return { sent: await call.send({ status: 200, headers, bodyBytes }, parts) };
+    } catch (error) {
+      // Another one took its place since it was looked up. Nothing was sent: an open file stays whole.
+      if (again && isGone(error)) {
+        return await this.#getMap(call, false);
+      }
+      throw error;
+    }
   }
 
   async #denial(

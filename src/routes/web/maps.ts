@@ -169,6 +169,11 @@ async function* partsOf(store: MapStore, path: string): AsyncGenerator<Uint8Arra
   yield* through as AsyncIterable<Uint8Array>;
 }
 
+/** Whether the reading of a map met no object. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "NOT_FOUND");
+}
+
 /** Passes a file on. @throws ServiceError BAD_REQUEST for one that is no binary glTF of version 2 */
 async function* binaryGltf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let head = Buffer.alloc(0);

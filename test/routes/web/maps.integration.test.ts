@@ -1,5 +1,5 @@
 /** Maps: files that come in and go out in parts, on both drivers. */
-import { readdir } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import path from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -100,6 +100,16 @@ describe.each(drivers)("with the driver %s", (driver) => {
     expect((await send("DELETE", "twice.glb")).status).toBe(404);
     const audit = await web.request("GET", "/api/audit?limit=3", { cookie: t.admin });
     expect(audit.json).toMatchObject([{ action: "map.delete" }, { action: "map.save" }, { action: "map.save" }]);
+  });
+
+  it("answers that an object is gone, and goes on, when somebody has removed it", async () => {
+    const before = await objects();
+    expect((await send("PUT", "lost.glb", mapOf(10, 3))).status).toBe(201);
+    const [own = ""] = (await objects()).filter((name) => !before.includes(name));
+    await rm(path.join(lake.directory, "web/maps", own));
+    const answer = await send("GET", "lost.glb");
+    expect([answer.status, await answer.json()]).toMatchObject([500, { code: "INTERNAL" }]);
+    expect((await send("DELETE", "lost.glb")).status).toBe(204);
   });
 
   it.each([
