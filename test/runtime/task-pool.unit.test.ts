@@ -292,6 +292,7 @@ describe("life", () => {
     writeFileSync(poison, "");
     await expect(createPool({ threads: 2, settings: { poison } })).rejects.toMatchObject({
       code: "UNAVAILABLE",
+      message: expect.stringMatching(/^the threads of .* cannot be started: .*poisoned/u) as string,
       cause: { message: expect.stringContaining("poisoned") as string },
     });
     await expect(createPool({ entry: new URL("./no-such-file.js", import.meta.url) })).rejects.toMatchObject({

@@ -103,9 +103,8 @@ export class TaskPool<Api> implements Component {
       await pool.#addThread().firstStart();
     } catch (error) {
       await pool.stop();
-      throw new ServiceError("UNAVAILABLE", `the threads of ${o.name} cannot be started`, {
-        cause: error,
-      });
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ServiceError("UNAVAILABLE", `the threads of ${o.name} cannot be started: ${why}`, { cause: error });
     }
     return pool;
   }

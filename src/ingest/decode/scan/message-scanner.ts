@@ -9,6 +9,7 @@
 import { readFileSync } from "node:fs";
 
 import type { Utf8Column } from "../../../lake/tables/columns.js";
+import { ServiceError } from "../../../runtime/errors.js";
 import { writeDouble } from "../numbers.js";
 import { planBytes, plans, type ScanPlan } from "./plan.js";
 
@@ -53,6 +54,19 @@ const none: readonly Utf8Column[] = [];
 
 const compiled = new WebAssembly.Module(readFileSync(new URL("assembly/scan.wasm", import.meta.url)));
 
+/** The memory is small; V8 reserves 10 GiB around it, so that it need not check bounds. */
+function allocate(): InstanceType<Assembler["Memory"]> {
+  try {
+    return new WebAssembly.Memory({ initial: pages, maximum: pages });
+  } catch (cause) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "the system gives no address space for WebAssembly, which reserves 10 GiB for each thread that decodes: lift the limit (ulimit -v)",
+      { cause },
+    );
+  }
+}
+
 /** Index in {@link MessageScanner.fields} of where the text of a column starts; it ends at the next one. */
 export function rangeOf(column: number): number {
   return 2 * (firstRange + column);
@@ -85,10 +99,13 @@ export class MessageScanner {
   #length = 0;
   readonly #origins = new Int32Array(mostColumns);
 
-  /** @param maxDepth how deep messages may nest. It takes none when it would not notice a deeper one. */
+  /**
+   * @param maxDepth how deep messages may nest. It takes none when it would not notice a deeper one.
+   * @throws ServiceError NOT_CONFIGURED without address space for its memory
+   */
   constructor(maxDepth: number) {
     this.#longest = maxDepth < deepest ? 0 : windowBytes;
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    const memory = allocate();
     const bytes = new Uint8Array(memory.buffer);
     this.#memory = bytes;
     this.fields = new Int32Array(memory.buffer, fieldsAt, fieldWords);
