@@ -3,6 +3,7 @@
  * stay for a grace period, because queries under way may have them open, and are removed by {@link sweepRetired}.
  */
 import { type AudienceFilter, readableBy } from "../db/audience-filter.js";
+import { maxLockWait, withLockWait } from "../db/lock-wait.js";
 import type { Sql, SqlOrTransaction } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { ownerObstacle } from "./retention/lake-owner.js";
@@ -100,7 +101,7 @@ export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number
   }
   const removals = new Removals(store);
   for (;;) {
-    const taken = await sql.begin(async (transaction): Promise<number> => {
+    const taken = await withLockWait(sql, maxLockWait, async (transaction): Promise<number> => {
       const [lock] = await transaction<{ locked: boolean }[]>`
         select pg_try_advisory_xact_lock(${sweepLockKey}::int8) as locked`;
       if (lock?.locked !== true) {

@@ -166,6 +166,45 @@ it("looks through an object without such rows once, with the rights of ingestion
   expect(await logs()).toEqual(["stamped 0", "stamped 1"]);
 });
 
+describe("what others have locked is waited for for 30 seconds", () => {
+  /** Fails as Postgres does when that is over. */
+  const keep = async (what: string): Promise<void> => {
+    await lab.sql`
+      create function keep() returns trigger language plpgsql as $$ begin
+        raise exception 'after %', current_setting('lock_timeout') using errcode = '55P03'; end $$`.simple();
+    await lab.sql`create trigger keep before ${lab.sql.unsafe(what)} for each row execute function keep()`;
+  };
+  const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
+
+  it("by retention of objects", async () => {
+    await addOld("log_entries", "a", 40);
+    await keep("delete on lakehouse_partitions");
+    await expect(retain(30)).rejects.toThrow("after 30s");
+  });
+
+  it("by retention of blocks", async () => {
+    await lab.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, row_count, payload_bytes, insert_time)
+      values (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a', 1, 1, 1, now() - interval '40 days')`;
+    await keep("delete on blocks");
+    await expect(retain(30)).rejects.toThrow("after 30s");
+  });
+
+  it("by the removal of objects that were retired", async () => {
+    await lab.sql`insert into retired_objects (path, file_bytes) values ('log_entries/audience=a/x.parquet', 1)`;
+    await keep("delete on retired_objects");
+    await expect(sweepRetired(lab.sql, lab.context.store, 0)).rejects.toThrow("after 30s");
+  });
+
+  it("by trimming, which says so", async () => {
+    const body = protobufLogs("stamped", 2).toString("base64");
+    await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
+    await lab.sql`update lakehouse_partitions set min_insert_time = now() - interval '60 days'`;
+    await keep("update on lakehouse_partitions");
+    const failure: unknown = await trim(lab.context, policy).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "UNAVAILABLE", cause: { message: "after 30s" } });
+  });
+});
+
 interface SentBlock {
   readonly processId: string;
   readonly streamId: string;

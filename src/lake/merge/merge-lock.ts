@@ -9,6 +9,7 @@
  * them; one that has lost them in between (its connection broke) gets them only while nobody else leads, and then its
  * step is the only one. Beside that a step publishes only over partitions that are still there.
  */
+import { lockNotAvailable } from "../../db/lock-wait.js";
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { atMost } from "../../runtime/at-most.js";
 import { type TableName, tables } from "../tables/tables.js";
@@ -22,9 +23,6 @@ export type MergeScope =
 const tableKey = 0x6d657267;
 /** First key of the groups' locks, "mg" in ASCII and the table's number; the second one is of the audience. */
 const groupKey = 0x6d670000;
-
-/** SQLSTATE of a lock that was waited for in vain. */
-export const lockNotAvailable = "55P03";
 
 const numberOf = (viewSet: TableName): number => Object.keys(tables).indexOf(viewSet);
 

@@ -1,9 +1,10 @@
 /** The catalogue's side of merging: which partitions to merge, and putting others in their place. */
 import { readableBy } from "../../db/audience-filter.js";
+import { lockNotAvailable, maxLockWait } from "../../db/lock-wait.js";
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import type { MergeRequest } from "./merge.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { fenceMerge, lockNotAvailable, type MergeScope } from "./merge-lock.js";
+import { fenceMerge, type MergeScope } from "./merge-lock.js";
 import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
@@ -81,12 +82,6 @@ const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
 const livesOn = /^(?:53[124]00|57014)$/u;
 
 /**
- * How long a publication waits for rows that others have locked. Its own locks keep all other merging and rewriting of its
- * scope waiting meanwhile, so a session that forgot to commit must not hold it for ever.
- */
-const maxLockWait = "30s";
-
-/**
  * Changes the catalogue in one transaction, while nobody else merges in `scope`.
  *
  * @param work changes nothing for good unless it returns true
@@ -97,6 +92,7 @@ const maxLockWait = "30s";
 export async function publish(connection: Sql, scope: MergeScope, work: () => Promise<boolean>): Promise<boolean> {
   await connection`begin`;
   try {
+    // Its own locks keep all other merging and rewriting of its scope waiting meanwhile.
     await connection`select set_config('lock_timeout', ${maxLockWait}, true)`;
     if (!(await fenceMerge(connection, scope)) || !(await work())) {
       await connection`rollback`;

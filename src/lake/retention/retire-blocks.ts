@@ -1,6 +1,7 @@
 /** Blocks whose rows are gone, streams without blocks, processes without streams. */
 import { setTimeout as wait } from "node:timers/promises";
 
+import { lockNotAvailable, maxLockWait, withLockWait } from "../../db/lock-wait.js";
 import { type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { CatalogueGroup, RetentionContext } from "./retention.js";
@@ -91,12 +92,16 @@ async function deleteBlocks(
   sql: Sql,
   past: readonly { readonly stream_id: string; readonly before: number }[],
 ): Promise<number> {
-  const deleted = await sql`
+  const deleted = await withLockWait(
+    sql,
+    maxLockWait,
+    (tx) => tx`
     delete from blocks where ctid = any(array(
       select b.ctid
       from json_to_recordset(${JSON.stringify(past)}::text::json) as p (stream_id uuid, before float8)
       join blocks b on b.stream_id = p.stream_id and b.insert_time < to_timestamp(p.before)
-      limit ${blocksPerStatement}))`;
+      limit ${blocksPerStatement}))`,
+  );
   return deleted.count;
 }
 
@@ -133,7 +138,6 @@ export async function removeIdleStreams({ sql, cancelled, at }: RetentionContext
 
 const lockTries = 20;
 const lockPauseMs = 100;
-const lockNotAvailable = "55P03";
 
 /**
  * Removes those of some streams that have no blocks, or none committed at `since` (seconds since 1970) or later, and
@@ -162,8 +166,7 @@ export async function removeStreams(
 }
 
 function tryRemoveStreams(sql: Sql, streamIds: readonly string[], since: number | null): Promise<IdleRemoved> {
-  return sql.begin(async (tx): Promise<IdleRemoved> => {
-    await tx`set local lock_timeout = '200ms'`;
+  return withLockWait(sql, "200ms", async (tx) => {
     // In the order in which a commit takes them.
     await tx`lock table processes, streams in share row exclusive mode`;
     const [row] = await tx<IdleRemoved[]>`

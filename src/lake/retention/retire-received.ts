@@ -1,4 +1,5 @@
 /** Takes partitions whose rows are all past out of the catalogue, a bounded number at a time. */
+import { maxLockWait, withLockWait } from "../../db/lock-wait.js";
 import type { Sql } from "../../db/sql.js";
 
 /** What one statement took. */
@@ -26,7 +27,10 @@ export async function retireReceivedBefore(
   audience: string | null,
   days: number,
 ): Promise<RetiredBatch> {
-  const [row] = await sql<{ objects: number; rows: number }[]>`
+  const [row] = await withLockWait(
+    sql,
+    maxLockWait,
+    (tx) => tx<{ objects: number; rows: number }[]>`
     with past as (
       select partition_id from lakehouse_partitions
       where view_set = ${viewSet} and ${ofAudience(sql, audience)}
@@ -39,7 +43,8 @@ export async function retireReceivedBefore(
       insert into retired_objects (path, file_bytes) select path, file_bytes from gone
       on conflict (path) do nothing
     )
-    select count(*)::int as objects, coalesce(sum(row_count), 0)::float8 as rows from gone`;
+    select count(*)::int as objects, coalesce(sum(row_count), 0)::float8 as rows from gone`,
+  );
   const { objects, rows } = row ?? { objects: 0, rows: 0 };
   return { objects, rows, full: objects === batchObjects };
 }

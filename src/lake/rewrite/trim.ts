@@ -5,6 +5,7 @@
  * left it in earlier versions, and stay as long as the object.
  */
 import { BadObjects } from "../bad-objects.js";
+import { publish } from "../merge/merge-publish.js";
 import type { RowCondition } from "../merge/merge-sql.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { selectGroups } from "../retention/retention.js";
@@ -73,8 +74,11 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
               trimmed.bad.push(source.path);
             } else if (gone.length === 0 && trimmed.objects === before) {
               // Else it would be looked through again each time.
-              await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
-                where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
+              await publish(connection, { viewSet }, async () => {
+                await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
+                  where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
+                return true;
+              });
             }
           }
           if (sources.length < objectsPerStep) {
