@@ -117,7 +117,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       rows.push({
         name: scan.name,
         columns: catalogueViews[view],
-        chunks: await catalogueRows(context, view, scan, take),
+        chunks: await catalogueRows(context, view, scan, { take, most: inspection.rowsEnough ?? Infinity }),
       });
     }
   }
@@ -168,6 +168,12 @@ interface FilesOfView {
   readonly scan: ScanBounds;
   readonly view: FileView;
   readonly found: readonly ObjectsOfTable[];
+}
+
+/** What rows of a catalogue view may take, and how many of them are enough. */
+interface RowRoom {
+  readonly take: (bytes: number) => void;
+  readonly most: number;
 }
 
 /** Counts bytes of rows. @returns throws PAYLOAD_TOO_LARGE when they are too many together */
@@ -383,36 +389,36 @@ async function catalogueRows(
   context: PlanContext,
   view: CatalogueView,
   scan: ScanBounds,
-  take: (bytes: number) => void,
+  room: RowRoom,
 ): Promise<string[]> {
   const query = { audiences: context.audiences, processId: processOf(scan) };
   const audienceOf = ({ audience }: { readonly audience: string | null }): string =>
     audience ?? context.unstampedAudience;
   switch (view) {
     case "processes":
-      return collect(take, view, readProcesses(context.sql, query), (row) => ({
+      return collect(room, view, readProcesses(context.sql, query), (row) => ({
         ...processRow(row),
         audience: audienceOf(row),
       }));
     case "streams":
-      return collect(take, view, readStreams(context.sql, query), (row) => ({
+      return collect(room, view, readStreams(context.sql, query), (row) => ({
         ...streamRow(row),
         audience: audienceOf(row),
       }));
     case "blocks":
-      return collect(take, view, readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }), (row) => ({
+      return collect(room, view, readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }), (row) => ({
         ...blockRow(row),
         audience: audienceOf(row),
       }));
     case "usage": {
       const inHour = { audiences: context.audiences, ...boundsOf(context.range, scan) };
-      return collect(take, view, readUsage(context.sql, inHour), usageRow);
+      return collect(room, view, readUsage(context.sql, inHour), usageRow);
     }
     case "query_log":
       if (context.admin === null) {
         throw new ServiceError("FORBIDDEN");
       }
-      return collect(take, view, queriesInRange(context, scan), queryRow);
+      return collect(room, view, queriesInRange(context, scan), queryRow);
   }
 }
 
@@ -428,7 +434,7 @@ async function* queriesInRange(
 
 /** Chunks as JSON text, which DuckDB reads by itself; nanoseconds are written as digits, not as numbers. */
 async function collect<T>(
-  take: (bytes: number) => void,
+  { take, most }: RowRoom,
   view: CatalogueView,
   chunks: AsyncIterable<T[]>,
   fields: (row: T) => Readonly<Record<string, RowField>>,
@@ -436,7 +442,8 @@ async function collect<T>(
   const texts: string[] = [];
   let rows = 0;
   let bytes = 0;
-  for await (const chunk of chunks) {
+  for await (const all of chunks) {
+    const chunk = rows + all.length > most ? all.slice(0, most - rows) : all;
     const text = `[${chunk.map((row) => jsonObject(fields(row))).join(",")}]`;
     const textBytes = Buffer.byteLength(text);
     rows += chunk.length;
@@ -449,6 +456,9 @@ async function collect<T>(
     }
     take(textBytes);
     texts.push(text);
+    if (rows >= most) {
+      break;
+    }
   }
   return texts;
 }

@@ -46,6 +46,37 @@ describe("rows of several views", () => {
     ]);
     expect(await t.metrics.text()).not.toMatch(engineLost);
   });
+
+  it("that are too many of one view are loaded up to a LIMIT, where any of them will do", async () => {
+    await t.sql`insert into processes (process_id, audience, service_name, properties)
+      select gen_random_uuid(), 'public', repeat('s', ${megabyte}), '{}' from generate_series(1, 10)`;
+    const tooMany = expect.stringMatching(/More than .* 32 MiB of processes/u) as unknown;
+    for (const sql of [
+      "SELECT * FROM processes",
+      "SELECT service_name FROM processes OFFSET 3",
+      "SELECT service_name FROM processes LIMIT 90%",
+      "SELECT service_name FROM processes ORDER BY process_id LIMIT 3",
+      "SELECT DISTINCT audience FROM processes LIMIT 3",
+      "SELECT service_name FROM processes WHERE audience <> 'x' LIMIT 3",
+      "SELECT (SELECT count(*) FROM processes) AS n FROM processes LIMIT 3",
+      "FROM (SELECT count(*) FROM processes) LIMIT 3",
+    ]) {
+      expect([sql, await t.caller.failure(sql)]).toEqual([
+        sql,
+        { status: status.RESOURCE_EXHAUSTED, message: tooMany },
+      ]);
+    }
+    const all = (await t.sql<{ id: string }[]>`select process_id as id from processes`).map(({ id }) => id);
+    for (const [limit, n] of [
+      ["LIMIT 3", 3],
+      ["LIMIT 2 OFFSET 5", 2],
+      ["LIMIT 0", 0],
+    ] as const) {
+      const rows = await t.caller.rows(`SELECT process_id FROM processes ${limit}`);
+      expect([limit, new Set(rows.map((row) => row["process_id"])).size]).toEqual([limit, n]);
+      expect(all).toEqual(expect.arrayContaining(rows.map((row) => row["process_id"])));
+    }
+  });
 });
 
 describe("a job", () => {

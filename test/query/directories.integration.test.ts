@@ -52,6 +52,7 @@ const wholeLog: Inspection = {
   listings: [],
   calls: [],
   fingerprint: "",
+  rowsEnough: null,
   parameters: [],
 };
 

@@ -11,11 +11,31 @@ import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analy
 
 describe("a query", () => {
   let isPlain: (sql: string) => Promise<boolean | undefined>;
+  let rowsEnough: (sql: string) => Promise<number | null>;
 
   beforeAll(async () => {
     const t = await startTestBackend();
     isPlain = async (sql) => (await t.inspect(sql)).executable.isPlain;
+    rowsEnough = async (sql) => (await t.inspect(sql)).rowsEnough;
     return () => t.stop();
+  });
+
+  it.each([
+    ["SELECT * FROM streams LIMIT 10", 10],
+    ["SELECT stream_id FROM streams LIMIT 10 OFFSET 3", 13],
+    ["FROM streams LIMIT 0", 0],
+    ["FROM streams", null],
+    ["FROM streams OFFSET 3", null],
+    ["FROM streams LIMIT 50%", null],
+    ["FROM streams LIMIT 1 + 1", null],
+    ["FROM streams LIMIT 3 OFFSET 1 + 1", null],
+    ["SELECT time FROM log_entries WHERE time > TIMESTAMP '2025-01-01' LIMIT 10", null],
+    ["FROM streams ORDER BY stream_id LIMIT 10", null],
+    ["SELECT DISTINCT process_id FROM streams LIMIT 10", null],
+    ["SELECT count(*) FROM streams LIMIT 10", null],
+    ["FROM streams, processes LIMIT 10", null],
+  ])("wants so many rows of its table: %s", async (sql, rows) => {
+    expect(await rowsEnough(sql)).toBe(rows);
   });
 
   it.each([

@@ -13,7 +13,7 @@ import { castParameters, type ParameterUse, replaceParameters } from "../gate/pa
 import { parseTree, printNamed, printTree, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 import { adminFunctions } from "../sql/admin-functions.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isPlainRead } from "./plain-read.js";
+import { isPlainRead, rowsEnough } from "./plain-read.js";
 import { timeOf } from "./scan-bounds.js";
 
 /** A text to be gated, once for each use of its parameters, and what an engine made of it. Plain data. */
@@ -41,6 +41,8 @@ export interface GatedTrees {
   readonly fingerprint: string;
   /** See {@link isPlainRead}. */
   readonly isPlain: boolean;
+  /** See {@link rowsEnough}. */
+  readonly rowsEnough: number | null;
   /** Columns that are named by what they say, with parameters in it: the same placeholders in both queries. */
   readonly named: readonly PrintedName[];
   /** The query as it is described; `printed` is null when it is its text. */
@@ -93,7 +95,7 @@ export function gateTrees(work: GateWork): GatedTrees[] {
         ? replaceParameters(document, parameters, parseTree(values))
         : [];
     const fingerprint = fingerprintOf(document);
-    const isPlain = isPlainRead(document);
+    const plain = { isPlain: isPlainRead(document), rowsEnough: rowsEnough(document) };
     const placeholders = new Placeholders();
     const named = unnamed.map(({ item, expression }) => {
       const placeholder = placeholders.next();
@@ -115,7 +117,7 @@ export function gateTrees(work: GateWork): GatedTrees[] {
     const isSame = withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime);
     return {
       fingerprint,
-      isPlain,
+      ...plain,
       named: printNames(named),
       described: {
         tree: withoutExpressions(tree),

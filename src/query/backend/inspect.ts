@@ -65,6 +65,8 @@ export interface Inspection {
   readonly calls: readonly AdminFunctionCall[];
   /** The same for queries that differ in their constants only. */
   readonly fingerprint: string;
+  /** See `rowsEnough` of plain-read.ts. */
+  readonly rowsEnough: number | null;
   /** What a statement asks for that was inspected to be prepared, else empty. */
   readonly parameters: readonly DescribedParameter[];
 }
@@ -72,6 +74,7 @@ export interface Inspection {
 /** An {@link Executable} and what the gate found in it. */
 export interface GatedQuery extends Executable {
   readonly isPlain: boolean;
+  readonly rowsEnough: number | null;
   readonly tree: GatedTree;
   /** The same query as it is described: its tables have no column of ours, and errors tell of nothing of ours. */
   readonly described: { readonly sql: string; readonly tree: GatedTree };
@@ -162,7 +165,7 @@ async function gateTexts(
   const nextPrinted = (): string => printedResult(printed.next().value);
   const nextNames = (named: readonly PrintedName[]): [string, string][] =>
     named.map(({ placeholder }) => [placeholder, quoteName(nameOf(nextPrinted()))]);
-  return gated.map(({ fingerprint, isPlain, named, described, executed, times, casts }) => {
+  return gated.map(({ fingerprint, isPlain, rowsEnough, named, described, executed, times, casts }) => {
     const names = nextNames(named);
     const describedSql = described.printed === null ? select : withNames(nextPrinted(), names);
     const sql = executed === null ? describedSql : withNames(nextPrinted(), [...names, ...nextNames(executed.named)]);
@@ -170,6 +173,7 @@ async function gateTexts(
       explain,
       sql,
       isPlain,
+      rowsEnough,
       tree: executed?.tree ?? described.tree,
       described: { sql: describedSql, tree: described.tree },
       fingerprint,
@@ -232,7 +236,7 @@ export async function inspectSets(
 
 /** @param times as many are taken as the query has */
 function inspected(
-  { explain, sql, isPlain, fingerprint, tree }: GatedQuery,
+  { explain, sql, isPlain, rowsEnough, fingerprint, tree }: GatedQuery,
   times: Times,
 ): Omit<Inspection, "fields" | "parameters"> {
   return {
@@ -241,6 +245,7 @@ function inspected(
     listings: tree.listings,
     calls: tree.calls.map((call) => callOf(call, times)),
     fingerprint,
+    rowsEnough,
   };
 }
 

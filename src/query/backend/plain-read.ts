@@ -1,5 +1,5 @@
 /** Queries that are mostly reading: more threads than one would only wait for the one that gives their rows out. */
-import { sidesOf, textOf, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
+import { constantInteger, sidesOf, textOf, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 
 /** Whether a query gives out columns of one table as they are, of all rows or of those of a time range. */
 export function isPlainRead(document: Tree): boolean {
@@ -21,6 +21,19 @@ export function isPlainRead(document: Tree): boolean {
     treesOf(select, "select_list").every(isColumn) &&
     isOfTime(treeOf(select, "where_clause"))
   );
+}
+
+/** How many rows of its table are enough for a plain read without conditions, whichever they are; null: all are wanted. */
+export function rowsEnough(document: Tree): number | null {
+  const select = treeOf(treesOf(document, "statements")[0] ?? {}, "node") ?? {};
+  const [modifier] = treesOf(select, "modifiers");
+  if (modifier === undefined || !isPlainRead(document) || treeOf(select, "where_clause") !== null) {
+    return null;
+  }
+  const [limit, offset] = [treeOf(modifier, "limit"), treeOf(modifier, "offset")];
+  const rows = limit === null ? null : constantInteger(limit);
+  const skipped = offset === null ? 0 : constantInteger(offset);
+  return rows === null || skipped === null ? null : rows + skipped;
 }
 
 /** Not a constant: NULL would have another type in place. */

@@ -266,6 +266,7 @@ async function seen({ lab, files, fileOf }: RollupWorld, look: Look) {
     listings: [],
     calls: [],
     fingerprint: "",
+    rowsEnough: null,
     parameters: [],
   });
   const held = await files.hold(plan.objects, new AbortController().signal);
