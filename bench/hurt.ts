@@ -9,7 +9,6 @@
  *
  * An attack takes at most some 15 s a round, most take one or two. Ends with 1 when a verdict is not `ok`.
  */
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -45,7 +44,7 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
   if (unknown !== undefined) {
     throw new Usage(`--only: there is no attack ${JSON.stringify(unknown)}`, false);
   }
-  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-hurt-"));
+  const directory = tmpdir();
   const logger = createSilentLogger();
   const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 1, logger });
   const { connectionString, sql } = database;
@@ -167,7 +166,6 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
     await gate?.stop();
     await server?.stop();
     await database.stop();
-    await rm(directory, { recursive: true, force: true });
   }
 }
 

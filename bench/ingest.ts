@@ -10,9 +10,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
@@ -244,7 +242,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     connections,
     records: [firstSize = 1000],
   } = values;
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const directory = tmpdir();
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
   const measurements: Measurement[] = [];
@@ -324,7 +322,6 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       await server.stop();
     }
     await postgres.stop();
-    rmSync(directory, { recursive: true, force: true });
   }
   printMeasurements(measurements);
   console.dir(extra, { depth: null });

@@ -7,9 +7,7 @@
  * cost of ingestion in the last round against the first: the lake has grown by as many times. Without `--rate` (requests
  * a second) the load is as high as it gets. At the end: bytes stored for each record against gzip -6 of the same OTLP.
  */
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 import type { Sql } from "../src/db/sql.js";
@@ -38,7 +36,7 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
     save: flag("keeps the result under bench/results/"),
   };
   const values = readOptions("lake", "ingestion and merging, while the lake grows", options, argv);
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const directory = tmpdir();
   const logger = createLogger({ level: "warn", service: "bench" });
   const database = await startBenchDatabase({ dataDirectory: directory, maxConnections: 1, logger });
   const { connectionString, sql } = database;
@@ -86,7 +84,6 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
     }
   } finally {
     await database.stop();
-    rmSync(directory, { recursive: true, force: true });
   }
   const cost = (row: Record<string, string | number> | undefined): number => Number(row?.["ingest, CPU us/record"]);
   const gzipped = gzipSync(buildPayload(signal, recordsPerRequest, 1).body, { level: 6 }).length / recordsPerRequest;

@@ -9,7 +9,6 @@
  * those of neighbouring batches overlap by half.
  */
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -150,7 +149,7 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
   };
   const values = readOptions("merge", "merging objects", options, argv);
   const threads = values.threads;
-  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-merge-"));
+  const directory = tmpdir();
   const logger = createSilentLogger();
   const root = path.join(directory, "lake");
   const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 4, logger });
@@ -224,7 +223,6 @@ export async function benchMerge(argv: readonly string[]): Promise<readonly Figu
     }
   } finally {
     await database.stop();
-    await rm(directory, { recursive: true, force: true });
   }
   const environment = describeEnvironment();
   printTable(

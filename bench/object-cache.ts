@@ -10,7 +10,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { cpus, loadavg, tmpdir } from "node:os";
 import path from "node:path";
@@ -54,7 +54,7 @@ export async function benchObjectCache(argv: readonly string[]): Promise<readonl
   };
   const values = readOptions("object-cache", "the object cache over loopback", options, argv);
   const { rounds, connections } = values;
-  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-object-cache-"));
+  const directory = tmpdir();
   const content = randomBytes(objectBytes);
   const file = path.join(directory, "lake", object);
   await mkdir(path.dirname(file), { recursive: true });
@@ -124,7 +124,6 @@ export async function benchObjectCache(argv: readonly string[]): Promise<readonl
   } finally {
     await server.stop();
     await bare.stop();
-    await rm(directory, { recursive: true, force: true });
   }
 }
 

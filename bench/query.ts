@@ -11,9 +11,8 @@
  * queries at once. cancel: from the cancellation until the query's place is free. memory: a result of
  * 100 million rows. `--peer sail` runs LakeSail Sail (`pysail`) over the same objects beside scan and stream.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
@@ -336,7 +335,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
       `${lake.rows} rows in ${lake.objects.length} objects, ${(lake.bytes / 1e9).toFixed(1)} GB`,
   );
   const logger = createSilentLogger();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-query-"));
+  const dataDirectory = tmpdir();
   const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
   const proxy = await startCatalogueProxy(postgres.connectionString);
   const sql = connect({
@@ -407,6 +406,5 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
     await sql.end({ timeout: 5 });
     await proxy.stop();
     await postgres.stop();
-    await rm(dataDirectory, { recursive: true, force: true });
   }
 }

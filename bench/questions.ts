@@ -10,7 +10,7 @@
  * On a busy machine look at the processor time of the server, its engines included: two cores have 2 s of it in a second.
  */
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -165,7 +165,7 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
   if (only.some((wanted) => all.every(({ number }) => number !== wanted))) {
     throw new Usage(`--only takes numbers from 1 to ${all.length}, not ${JSON.stringify(values.only)}`, false);
   }
-  const directory = values.directory ?? (await mkdtemp(path.join(tmpdir(), "telemetry-bench-questions-")));
+  const directory = values.directory ?? tmpdir();
   await mkdir(directory, { recursive: true });
   const logger = createSilentLogger();
   const database = await startBenchDatabase({ dataDirectory: path.join(directory, "db"), maxConnections: 1, logger });
@@ -242,8 +242,5 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
   } finally {
     await server?.stop();
     await database.stop();
-    if (values.directory === undefined) {
-      await rm(directory, { recursive: true, force: true });
-    }
   }
 }

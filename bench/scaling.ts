@@ -3,9 +3,7 @@
  * of objects, rows of the catalogue, transactions and WAL; and what planning costs over catalogues of several sizes.
  * The ingestion server is a process of its own over a real Postgres; the machine may be busy, because it counts.
  */
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Sql } from "../src/db/sql.js";
@@ -133,7 +131,7 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
     save: flag("keeps the result under bench/results/"),
   };
   const values = readOptions("scaling", "the constants of docs/scaling.md", options, argv);
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const directory = tmpdir();
   const logger = createLogger({ level: "warn", service: "bench" });
   const database = await startBenchDatabase({ dataDirectory: directory, maxConnections: 1, logger });
   const { connectionString, sql } = database;
@@ -170,7 +168,6 @@ export async function benchScaling(argv: readonly string[]): Promise<readonly []
     }
   } finally {
     await database.stop();
-    rmSync(directory, { recursive: true, force: true });
   }
   return [];
 }

@@ -4,7 +4,6 @@
  * the end: memory that grows with the number of requests shows there, whatever the caches of the start take.
  * The figures go to `bench/results/ingest-soak.json`.
  */
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setInterval } from "node:timers";
@@ -38,7 +37,7 @@ export async function benchSoak(argv: readonly string[]): Promise<readonly Figur
   };
   const values = readOptions("soak", "memory at full load", options, argv);
   const { minutes, signal } = values;
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-soak-"));
+  const directory = tmpdir();
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
   try {
@@ -103,7 +102,6 @@ export async function benchSoak(argv: readonly string[]): Promise<readonly Figur
     }
   } finally {
     await postgres.stop();
-    rmSync(directory, { recursive: true, force: true });
   }
 }
 

@@ -6,9 +6,7 @@
  * statements, memory, and what a live key costs in that time; then a flood of bad checksums.
  */
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
@@ -182,7 +180,7 @@ export async function benchAuth(argv: readonly string[]): Promise<readonly Figur
   const environment = describeEnvironment();
   console.log(JSON.stringify(environment));
   const logger = createSilentLogger();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-auth-"));
+  const dataDirectory = tmpdir();
   const database = await startBenchDatabase({ dataDirectory, maxConnections: 2, logger });
   const { sql } = database;
   const metrics = createMetrics();
@@ -238,6 +236,5 @@ export async function benchAuth(argv: readonly string[]): Promise<readonly Figur
   } finally {
     await keys.stop();
     await database.stop();
-    await rm(dataDirectory, { recursive: true, force: true });
   }
 }

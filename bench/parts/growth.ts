@@ -9,7 +9,6 @@
  * Without `--rate` (requests a second) the load is as high as it gets.
  */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
 import { link, mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -68,7 +67,7 @@ export async function benchGrowth(argv: readonly string[]): Promise<readonly Fig
   const values = readOptions("growth", "ingestion and merging in lakes of two sizes", options, argv);
   const { seconds, connections, rate } = values;
   const load: Load = { seconds, connections, ...(rate === 0 ? {} : { rate }) };
-  const directory = mkdtempSync(path.join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const directory = tmpdir();
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
   const lakes: GrownLake[] = [];
@@ -88,7 +87,6 @@ export async function benchGrowth(argv: readonly string[]): Promise<readonly Fig
   } finally {
     await Promise.all(lakes.map((lake) => lake.stop()));
     await postgres.stop();
-    rmSync(directory, { recursive: true, force: true });
   }
   const costs = measured.map(costsOf);
   const rows = costs.map(({ ingestion, merging, postgres }, which) => ({

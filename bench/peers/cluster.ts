@@ -8,9 +8,7 @@
  *
  * Sail comes from PyPI and runs as `local-cluster`, Spark as `local[*]`; without Python there is nothing to measure.
  */
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
@@ -179,7 +177,7 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Fi
   const lake = await openQueryLake(values.directory, values.rows, values.partitions);
   const environment = describeEnvironment();
   const logger = createSilentLogger();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-cluster-"));
+  const dataDirectory = tmpdir();
   const database = await startBenchDatabase({ dataDirectory, maxConnections: 2, logger });
   const { connectionString, sql } = database;
   const stops: (() => Promise<void> | void)[] = [];
@@ -264,6 +262,5 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Fi
       await stop();
     }
     await database.stop();
-    await rm(dataDirectory, { recursive: true, force: true });
   }
 }

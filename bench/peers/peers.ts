@@ -3,9 +3,9 @@
  * that a busy moment of the machine slows both: a Collector that drops what it gets, or whatever listens at `--url` as
  * process `--pid`. A credential of the latter is read from the variable BENCH_AUTHORIZATION.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { createLogger } from "../../src/runtime/log/log.js";
@@ -84,7 +84,7 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
   if (url !== undefined && !existsSync(`/proc/${pid}/stat`)) {
     throw new Usage(`--pid takes the process of --url; there is no process ${pid}`, false);
   }
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-peers-"));
+  const directory = tmpdir();
   const stops: (() => Promise<void>)[] = [];
   try {
     const memory = await holdAllBut(values["memory-left"]);
@@ -142,7 +142,6 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
     for (const stop of stops.toReversed()) {
       await stop();
     }
-    rmSync(directory, { recursive: true, force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * A bench in a process and session of its own, with a directory of its own for temporary files. When it ends, however it
+ * A bench in a process and session of its own, with a directory of its own, its `tmpdir()`. When it ends, however it
  * ends, nothing of it is left: neither processes nor files.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -66,7 +66,6 @@ export async function runBench(
         ...process.env,
         // For what is made once and found again by the next run.
         BENCH_KEEP_DIR: process.env["BENCH_KEEP_DIR"] ?? tmpdir(),
-        BENCH_DIR: directory,
         TMPDIR: directory,
         ...o.environment,
       },

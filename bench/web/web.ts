@@ -6,10 +6,8 @@
  * itself. web.list: pages of 500 out of `--rows` keys, half of them revoked, with usage of the last day.
  */
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Sql } from "../../src/db/sql.js";
@@ -138,7 +136,7 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
   const { rate } = values;
   const requests = Math.round(values.seconds * rate);
   const logger = createSilentLogger();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-web-"));
+  const dataDirectory = tmpdir();
   const database = await startBenchDatabase({ dataDirectory, maxConnections: 1, logger });
   const { connectionString, sql } = database;
   const key = await makeSigningKey("bench", "ES256");
@@ -216,6 +214,5 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
     await server.stop();
     await provider.stop();
     await database.stop();
-    await rm(dataDirectory, { recursive: true, force: true });
   }
 }
