@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
+import { signal } from "../../test/helpers/processes.js";
 import type { Figure } from "../figures.js";
 
 /** How a bench ended. */
@@ -124,17 +125,6 @@ async function endProcesses(bench: ChildProcess, directory: string): Promise<voi
       }
     }
     await sleep(50);
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    // It has ended meanwhile.
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
-      throw error;
-    }
   }
 }
 

@@ -14,6 +14,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { onAbort } from "../runtime/aborts.js";
 import { abortReason, ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -302,13 +303,9 @@ export class EngineSupervisor implements Component {
         reject(abortReason(signal));
         return;
       }
-      const onAbort = (): void => {
-        this.#waiting.delete(waiter);
-        reject(abortReason(signal));
-      };
       const done = (): void => {
         this.#waiting.delete(waiter);
-        signal.removeEventListener("abort", onAbort);
+        leave();
       };
       const waiter: Waiter = {
         wanted,
@@ -323,7 +320,7 @@ export class EngineSupervisor implements Component {
           reject(error);
         },
       };
-      signal.addEventListener("abort", onAbort, { once: true });
+      const leave = onAbort(signal, waiter.fail);
       this.#waiting.add(waiter);
       const [oldest] = idle;
       if (fresh && oldest !== undefined && this.#full) {

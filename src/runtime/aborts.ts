@@ -1,4 +1,6 @@
 /** Waiting that ends when a signal is aborted. Nothing stays on a signal that outlives what waited. */
+import { unlessAborted as unlessGivenUp } from "telemetry-service-client/shared/abort";
+
 import { abortReason, type ServiceError } from "./errors.js";
 
 /**
@@ -52,14 +54,6 @@ export class SharedWork<T> {
 }
 
 /** Waits for work that others may wait for, too; who leaves does not end it. @throws ServiceError when aborted */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let leave = (): void => undefined;
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      leave = onAbort(signal, reject);
-      work.then(resolve, reject);
-    });
-  } finally {
-    leave();
-  }
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return unlessGivenUp(work, signal, () => abortReason(signal));
 }

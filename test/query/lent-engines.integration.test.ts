@@ -143,6 +143,20 @@ describe("engines", () => {
     expect(order).toEqual(["many", "one", "many", "many"]);
   });
 
+  it("do not go to one who has given up waiting", async () => {
+    const t = await start({ engines: 1, spares: 1 });
+    const { signal } = new AbortController();
+    const used = await t.engines.lease(many, signal);
+    const left = new AbortController();
+    const givenUp = t.engines.lease(many, left.signal);
+    left.abort();
+    used.release();
+    await expect(givenUp).rejects.toMatchObject({ code: "CANCELLED" });
+    const next = await t.engines.lease(many, signal);
+    expect(t.engines.lent).toBe(1);
+    next.release();
+  });
+
   it("that are starting end when they are stopped, also those that never come up", async () => {
     const entry = await entryFile(`import { createReadStream, writeFileSync } from "node:fs";
       writeFileSync("pid", String(process.pid));

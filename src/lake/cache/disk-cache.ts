@@ -20,7 +20,7 @@ import path from "node:path";
 import { crc32 } from "node:zlib";
 
 import { followSignals } from "telemetry-service-client/shared/abort";
-import { SharedWork, unlessAborted } from "../../runtime/aborts.js";
+import { onAbort, SharedWork, unlessAborted } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { checksumOfHandle } from "../store/checksum.js";
 import { Turns } from "../../runtime/turns/turns.js";
@@ -186,16 +186,15 @@ export class DiskCache {
       const waiting: Waiting = {
         wanted,
         start: () => {
-          signal.removeEventListener("abort", giveUp);
+          leave();
           resolve();
         },
       };
-      const giveUp = (): void => {
+      const leave = onAbort(signal, (reason) => {
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(abortReason(signal));
+        reject(reason);
         this.#admitMore();
-      };
-      signal.addEventListener("abort", giveUp, { once: true });
+      });
       this.#waiting.push(waiting);
     });
   }

@@ -192,10 +192,9 @@ export class ClusterClient {
       encodeExecutePlan(state.session, randomUUID(), plan),
       this.#metadata(),
     );
-    const cancel = (): void => {
+    const leave = onAbort(signal, () => {
       call.cancel();
-    };
-    signal.addEventListener("abort", cancel, { once: true });
+    });
     state.running++;
     let ended = false;
     let serverSession = "";
@@ -220,7 +219,7 @@ export class ClusterClient {
       ended = isGrpcError(error);
       throw error instanceof ClusterError || error instanceof ServiceError ? error : clusterError(error);
     } finally {
-      signal.removeEventListener("abort", cancel);
+      leave();
       call.cancel();
       if (ended && !signal.aborted) {
         state.running--;

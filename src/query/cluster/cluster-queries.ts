@@ -7,6 +7,7 @@ import { underSignals } from "telemetry-service-client/shared/abort";
 
 import { type Attempt, Breaker } from "../../runtime/breaker.js";
 import type { Clock } from "../../runtime/clock.js";
+import { onAbort } from "../../runtime/aborts.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
@@ -468,18 +469,13 @@ function checkSchema(fields: readonly ArrowField[], header: Uint8Array): void {
 function pushed(messages: MessageQueue, message: Uint8Array): Promise<void> {
   const { signal } = messages;
   return new Promise((resolve, reject) => {
-    const leave = (): void => {
-      reject(toServiceError(abortReason(signal)));
-    };
-    if (signal.aborted) {
-      leave();
-      return;
+    const leave = onAbort(signal, reject);
+    if (!signal.aborted) {
+      messages.push(message, () => {
+        leave();
+        resolve();
+      });
     }
-    signal.addEventListener("abort", leave, { once: true });
-    messages.push(message, () => {
-      signal.removeEventListener("abort", leave);
-      resolve();
-    });
   });
 }
 

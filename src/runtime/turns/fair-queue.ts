@@ -7,6 +7,7 @@
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
 import { type Clock, systemClock, type Timer } from "../clock.js";
+import { onAbort } from "../aborts.js";
 import { abortReason, ServiceError } from "../errors.js";
 
 /** Options of {@link FairQueue}. */
@@ -123,7 +124,7 @@ export class FairQueue {
       this.#see(name);
       this.#callers.set(name, caller);
       const refuse = (error: ServiceError): void => {
-        signal.removeEventListener("abort", onAbort);
+        leave();
         if (!caller.waiting.delete(waiter)) {
           return;
         }
@@ -131,18 +132,15 @@ export class FairQueue {
         this.#forget(name, caller);
         reject(error);
       };
-      const onAbort = (): void => {
-        refuse(abortReason(signal));
-      };
       const waiter: Waiter = {
         signal,
         give: (place) => {
-          signal.removeEventListener("abort", onAbort);
+          leave();
           resolve(place);
         },
         refuse,
       };
-      signal.addEventListener("abort", onAbort, { once: true });
+      const leave = onAbort(signal, refuse);
       caller.waiting.add(waiter);
       this.#waiting++;
       // First, because the newcomer may have a place that none of those who wait may.
