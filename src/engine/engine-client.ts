@@ -12,7 +12,7 @@ import { dataSegmentBytes, limitDataSegment } from "./process-memory.js";
 import { type EngineJob, frameKinds, type JobEnd, maxJobBytes, messagesAhead, type StepResult } from "./protocol.js";
 
 /** How a process is started. */
-export interface EngineClientOptions {
+interface EngineClientOptions {
   /** JavaScript file of the engine. */
   readonly entry: string;
   /** Exists; the process spills below it and has nothing else that is its own. */

@@ -56,7 +56,7 @@ export function isRefused(error: unknown): boolean {
 }
 
 /** The system's own words for that, where this process reads an object's file itself. */
-export class RefusedFile extends Error {}
+class RefusedFile extends Error {}
 
 /** What the system says of an object's file: of the store's own, that it refuses it. */
 export function asRefused({ remote }: Pick<ObjectStore, "remote">, error: unknown): unknown {

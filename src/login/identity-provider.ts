@@ -30,7 +30,7 @@ import { type IdentitySecrets, loadSecrets } from "./secrets.js";
 import { openTokenStore } from "./token-store.js";
 
 /** What {@link startIdentityProvider} needs. */
-export interface IdentityProviderOptions {
+interface IdentityProviderOptions {
   /** Port 0 picks a free one. */
   readonly listen: ListenAddress;
   /** Where secrets and tokens are kept; made when missing. */

@@ -51,7 +51,7 @@ export const defineCompletion: Define = (command, runs, context) => {
 };
 
 /** What may follow the words of a line: values of a flag, else commands, values of arguments and flags. */
-export function candidates(root: Command, line: readonly string[]): string[] {
+function candidates(root: Command, line: readonly string[]): string[] {
   let command = root;
   for (const word of line) {
     command = command.commands.find((inner) => inner.name() === word) ?? command;

@@ -8,7 +8,7 @@ import type { Pointer } from "./library.js";
 import { NativeMemory } from "./memory.js";
 
 /** Takes the rows of one statement. */
-export interface RowTaker {
+interface RowTaker {
   /**
    * @param chunk the caller's
    * @param types of its columns, while the statement is open

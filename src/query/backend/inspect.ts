@@ -72,7 +72,7 @@ export interface Inspection {
 }
 
 /** An {@link Executable} and what the gate found in it. */
-export interface GatedQuery extends Executable {
+interface GatedQuery extends Executable {
   readonly isPlain: boolean;
   readonly rowsEnough: number | null;
   readonly tree: GatedTree;

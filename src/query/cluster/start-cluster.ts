@@ -7,7 +7,7 @@ import { ClusterQueries, type ClusterQueriesOptions } from "./cluster-queries.js
 import { parseClusterUri } from "./cluster-uri.js";
 
 /** A cluster that a server may ask. */
-export interface StartedCluster extends ClusterService {
+interface StartedCluster extends ClusterService {
   stop(): void;
 }
 

@@ -71,7 +71,7 @@ const maxTreeNodes = 200_000;
 const qualifies = new RegExp(String.raw`\b${schemaName}"?\s*\.`, "iu");
 
 /** How a text is walked. */
-export interface GateOptions {
+interface GateOptions {
   /** The text is a prepared statement whose parameters have no values yet. */
   readonly parametersAllowed?: boolean;
   /** What was parsed, so that an error of syntax can point at its place. */

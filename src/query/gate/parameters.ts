@@ -204,7 +204,7 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
 }
 
 /** A column of a SELECT that is named by what it says. */
-export interface UnnamedColumn {
+interface UnnamedColumn {
   readonly item: Tree;
   /** As it was before the values came, which its name must not tell. */
   readonly expression: Tree;

@@ -9,7 +9,7 @@ const maxBrackets = 200;
 const maxConnectives = 10_000;
 
 /** What a text asks for, and what is parsed of it. */
-export interface SplitText {
+interface SplitText {
   readonly explain: "none" | "plan" | "analyze";
   /** As long as the whole text, so that a place in it is one in the text that was sent. */
   readonly text: string;

@@ -8,7 +8,7 @@ import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 export type ParameterKind = "view" | "text" | "time" | "integer";
 
 /** One admin function. */
-export interface AdminFunction {
+interface AdminFunction {
   readonly parameters: readonly (readonly [name: string, kind: ParameterKind])[];
   readonly columns: RowColumns;
   /** It changes something, or no rule of the deny list applies: it runs exactly once, as the only thing after FROM. */

@@ -12,7 +12,7 @@ export const rangeBegin = "svc begin";
 export const rangeEnd = "svc end";
 
 /** A function of a range: its columns, and its SELECT of rows that meet a condition on `time`. */
-export interface RangeFunctionDefinition {
+interface RangeFunctionDefinition {
   readonly columns: RowColumns;
   readonly sql: (where: string) => string;
 }

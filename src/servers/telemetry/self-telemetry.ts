@@ -32,7 +32,7 @@ import type { LogLine, LogTap } from "./log-tap.js";
 import { metricsProducer } from "./self-telemetry-metrics.js";
 
 /** What {@link startSelfTelemetry} needs. */
-export interface SelfTelemetryOptions {
+interface SelfTelemetryOptions {
   /** Where to send, and with which credential. */
   readonly exporter: OtlpExporterConfig;
   /** `service.name`: the program, for example `telemetry-monolith`. */

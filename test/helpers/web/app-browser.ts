@@ -12,9 +12,9 @@ import { startChromium } from "./chromium.js";
 import { type Shop, shopTelemetry } from "./shop-telemetry.js";
 
 /** `dev@localhost` and `guest@localhost`. */
-export type Role = "admin" | "guest";
+type Role = "admin" | "guest";
 
-export interface PageOptions {
+interface PageOptions {
   readonly as?: Role;
   readonly theme?: "light" | "dark";
   readonly width?: number;

@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { recordMinted } from "../cleartext/cleartext-tap.js";
 import { type App, type RunningApp, startApp } from "./app-browser.js";
 
-export { type App, type PageOptions, type Role, screenshot } from "./app-browser.js";
+export { screenshot } from "./app-browser.js";
 
 let shared: App | null = null;
 

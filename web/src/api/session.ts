@@ -8,7 +8,7 @@ import { useSyncExternalStore } from "react";
 import { ApiError, otherCode } from "./error.js";
 import { apiUrl, baseUrl, errorOf, send } from "./http.js";
 
-export interface Person {
+interface Person {
   readonly email: string | null;
   readonly name: string;
   readonly subject: string;
@@ -16,7 +16,7 @@ export interface Person {
 }
 
 /** `expired`: somebody has to log in again before anything goes on. */
-export type SessionState =
+type SessionState =
   | { readonly kind: "unknown" }
   | { readonly kind: "active"; readonly person: Person }
   | { readonly kind: "expired"; readonly person: Person };

@@ -22,7 +22,7 @@ export interface CellContext {
 const maxRows = 10_000;
 const chartPixels = 600;
 
-export interface CellQuery {
+interface CellQuery {
   readonly state: SqlState;
   readonly missing: readonly string[];
 }

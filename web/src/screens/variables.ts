@@ -38,7 +38,7 @@ export function choicesOf(result: QueryResult | null): readonly Choice[] {
 }
 
 /** SQL with the values of its `?`; `missing` has names that are no variables. */
-export interface BoundSql {
+interface BoundSql {
   readonly sql: string;
   readonly parameters: readonly (string | number)[];
   readonly missing: readonly string[];

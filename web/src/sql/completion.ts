@@ -10,7 +10,7 @@ import { useScope } from "../app/scope.js";
 import { functions } from "./functions.js";
 
 /** What there is to complete; both are asked for when they are needed, and are empty when that fails. */
-export interface Catalogue {
+interface Catalogue {
   /** Columns with their types, by view. */
   readonly views: () => Promise<ReadonlyMap<string, readonly Completion[]>>;
   readonly attributes: () => Promise<readonly Completion[]>;

@@ -1,7 +1,7 @@
 /** What was asked in this browser, in any of its tabs: the texts, never what was answered. */
 import { useSyncExternalStore } from "react";
 
-export interface PastQuery {
+interface PastQuery {
   readonly sql: string;
   /** Milliseconds since the epoch. */
   readonly atMs: number;

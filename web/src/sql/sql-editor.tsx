@@ -22,7 +22,7 @@ import { type ReactElement, useEffect, useRef } from "react";
 
 import css from "./sql-editor.module.css";
 
-export interface SqlEditorProps {
+interface SqlEditorProps {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;

@@ -16,7 +16,7 @@ export interface ColumnHandle {
 }
 
 /** What the rows of a result are. */
-export interface ArrowSchema {
+interface ArrowSchema {
   readonly fields: readonly NativeField[];
   /** The schema message (Message.fbs). */
   readonly message: Uint8Array;

@@ -75,7 +75,7 @@ export function pointText(result: QueryResult, row: number): string {
 }
 
 /** A place on the canvas in pixels, and how large that is. */
-export interface CanvasPlace {
+interface CanvasPlace {
   readonly x: number;
   readonly y: number;
   readonly width: number;

@@ -13,7 +13,7 @@ export interface PointColours {
   readonly none: string;
 }
 
-export interface PointCloud {
+interface PointCloud {
   /** For the scene. */
   readonly objects: readonly Points[];
   /** Puts points in place of those before; they have no colours yet. */

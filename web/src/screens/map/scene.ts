@@ -31,7 +31,7 @@ export interface MapScene {
   dispose(): void;
 }
 
-export interface SceneOptions {
+interface SceneOptions {
   /** Takes the canvas, and gives it its size. */
   readonly host: HTMLElement;
   /** A GLB that `mapFileProblem` has let through. */
