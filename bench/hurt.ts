@@ -73,11 +73,6 @@ export async function benchHurt(argv: readonly string[]): Promise<readonly Figur
       SVC_ROLES: "ingestion,analytics,maintenance",
       SVC_SQL_CONNECTION_STRING: connectionString,
       SVC_DATA_DIR: directory,
-      SVC_INGESTION_LISTEN: "127.0.0.1:0",
-      SVC_OTLP_GRPC_LISTEN: "",
-      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-      SVC_OTLP_HTTP_LISTEN: "",
     });
     await repeat(tenantRows, () => sending(server?.ingestionUrl ?? "", tenantSends)());
     const { pid, analytics, ingestionUrl, alive } = server;

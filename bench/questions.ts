@@ -178,11 +178,6 @@ export async function benchQuestions(argv: readonly string[]): Promise<readonly 
       SVC_ROLES: "ingestion,analytics",
       SVC_SQL_CONNECTION_STRING: connectionString,
       SVC_DATA_DIR: directory,
-      SVC_INGESTION_LISTEN: "127.0.0.1:0",
-      SVC_OTLP_HTTP_LISTEN: "",
-      SVC_OTLP_GRPC_LISTEN: "",
-      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
       SVC_QUERY_TIMEOUT_SECONDS: "60",
       // As for few people on a machine with some memory; by default a query has a 32nd of the machine's.
       SVC_QUERY_MEMORY_BYTES: "2GiB",

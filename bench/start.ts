@@ -44,11 +44,6 @@ async function startOnce(directory: string): Promise<{ readonly ms: number; read
     SVC_ROLES: "ingestion,analytics,maintenance",
     SVC_DATA_DIR: directory,
     SVC_DISABLE_AUTH: "true",
-    SVC_INGESTION_LISTEN: "127.0.0.1:0",
-    SVC_OTLP_HTTP_LISTEN: "",
-    SVC_OTLP_GRPC_LISTEN: "",
-    SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-    SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
   });
   const ms = performance.now() - startMs;
   await sleep(idleMs);
